@@ -1,0 +1,112 @@
+"""Takes the repository's folder, gives one editable pip installation of every distribution found in it, by path.
+
+The folder is the list: ``hookspecs/``, the root itself and each folder of ``plugins/`` with a ``pyproject.toml``, in
+that order; with ``--tests`` also those of ``tests/plugins/``. Nothing of ours is ever installed by its bare name,
+because such names may belong to strangers on a package index. With ``--requirements`` it installs nothing and prints what the
+distributions need from others, one requirement a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+
+__all__ = ["distributions", "install_arguments", "main", "requirements"]
+
+ROOT = Path(__file__).resolve().parent.parent
+OURS = "harness-"
+
+
+def distributions(root: Path = ROOT, *, tests: bool = False) -> list[Path]:
+    """List the distribution folders of a checkout, in the order in which they are installed.
+
+    Args:
+        root: The checkout.
+        tests: Whether the distributions that only the tests need (``tests/plugins/``) are wanted too.
+
+    Returns:
+        The contract first, then the host, then the plugins by name.
+    """
+    folders = [root / "hookspecs", root, *sorted((root / "plugins").glob("*/"))]
+    if tests:
+        folders += sorted((root / "tests" / "plugins").glob("*/"))
+    return [folder for folder in folders if (folder / "pyproject.toml").is_file()]
+
+
+def install_arguments(root: Path = ROOT, *, extra: str = "", tests: bool = False) -> list[str]:
+    """Give the arguments of the one ``pip`` call that installs everything editable.
+
+    Args:
+        root: The checkout.
+        extra: An extra of the host, ``test`` for example; it asks for the contract's own extras itself.
+        tests: As for ``distributions``.
+    """
+    arguments = ["install", "--quiet"]
+    if _setuptools_is_new():  # making a build environment for each distribution would take most of the time
+        arguments.append("--no-build-isolation")
+    for folder in distributions(root, tests=tests):
+        suffix = f"[{extra}]" if extra and folder == root else ""
+        arguments += ["--editable", f"{folder}{suffix}"]
+    return arguments
+
+
+def requirements(root: Path = ROOT, *, extra: str = "", tests: bool = False) -> list[str]:
+    """List what the distributions need from other people, sorted, each requirement once.
+
+    Read from the project files themselves, so nothing has to be installed or built before.
+    """
+    wanted: set[str] = set()
+    for folder in distributions(root, tests=tests):
+        wanted.update(_declared(folder, extra))
+    return sorted(line for line in wanted if not line.lower().startswith(OURS))
+
+
+def _declared(folder: Path, extra: str) -> Iterator[str]:
+    import tomllib
+
+    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+    yield from project.get("dependencies", [])
+    if extra:
+        for group in project.get("optional-dependencies", {}).values():
+            yield from group
+    if (folder / "setup.cfg").is_file():
+        yield from _declared_in_cfg(folder / "setup.cfg", extra)
+
+
+def _declared_in_cfg(file: Path, extra: str) -> Iterator[str]:
+    import configparser
+
+    parser = configparser.ConfigParser()
+    parser.read(file, encoding="utf-8")
+    yield from parser.get("options", "install_requires", fallback="").split("\n")[1:]
+    if extra:
+        yield from parser.get("options.extras_require", extra, fallback="").split("\n")[1:]
+
+
+def _setuptools_is_new() -> bool:
+    try:
+        return int(metadata.version("setuptools").split(".")[0]) >= 77
+    except metadata.PackageNotFoundError:
+        return False
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Install everything into the interpreter that runs this, or print the requirements; gives pip's exit code."""
+    parser = argparse.ArgumentParser(description="Install every distribution of this checkout editable, by path.")
+    parser.add_argument("--extra", default="", help="an extra of the host, for example: test")
+    parser.add_argument("--tests", action="store_true", help="also the distributions in tests/plugins")
+    parser.add_argument("--requirements", action="store_true", help="only print what is needed from others")
+    chosen = parser.parse_args(arguments)
+    if chosen.requirements:
+        print("\n".join(requirements(extra=chosen.extra, tests=chosen.tests)))
+        return 0
+    call = install_arguments(extra=chosen.extra, tests=chosen.tests)
+    return subprocess.call([sys.executable, "-m", "pip", *call])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
