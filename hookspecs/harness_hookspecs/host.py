@@ -1,0 +1,405 @@
+"""What a plugin may ask of the host: the ports to the world, and one small protocol per kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+if TYPE_CHECKING:
+    from .artifact import ArtifactType
+    from .store import StoredEvent
+
+__all__ = [
+    "ApproverHost",
+    "ArtifactHost",
+    "CancelToken",
+    "Clock",
+    "Completed",
+    "ExecutorHost",
+    "FileFacts",
+    "Files",
+    "HeldLock",
+    "Host",
+    "Ids",
+    "KindHost",
+    "Ports",
+    "Processes",
+    "ProviderHost",
+    "Random",
+    "RoleHost",
+    "RulesHost",
+    "StoreHost",
+    "Task",
+    "ToolHost",
+    "ValidatorHost",
+    "WaitEvent",
+    "WaitLock",
+    "WaitQueue",
+    "Waiting",
+]
+
+T = TypeVar("T")
+
+
+class CancelToken(Protocol):
+    """Handed to every call that may block; the callee looks at it or subscribes to it."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was cancelled, ``None`` while it was not."""
+
+    def cancelled(self) -> bool:
+        """Whether the work should stop; cheap enough for every loop."""
+
+    def raise_if_cancelled(self) -> None:
+        """Raise :class:`~harness_hookspecs.errors.Cancelled` with the reason when cancelled."""
+
+    def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` once when cancelled (at once if it already is); returns the un-subscriber."""
+
+
+class Clock(Protocol):
+    """Time. Durations come from ``monotonic``, stored times from ``now`` (invariant I-10)."""
+
+    def now(self) -> datetime:
+        """Aware UTC time with millisecond precision."""
+
+    def timestamp(self) -> str:
+        """``now`` as stored text, ``2026-11-29T18:30:05.123Z``."""
+
+    def monotonic(self) -> float:
+        """Seconds that never jump."""
+
+    def sleep(self, seconds: float, cancel: CancelToken | None = None) -> None:
+        """Wait; raises ``Cancelled`` when the token is set meanwhile."""
+
+
+class Ids(Protocol):
+    """Identities. Under simulation they come from the seed."""
+
+    def uuid7(self) -> str:
+        """A UUIDv7 in lower-case text, for events and sessions."""
+
+    def ulid(self, prefix: str) -> str:
+        """``prefix_`` and a ULID, for what people see (``appr``, ``stg``, ``call``)."""
+
+
+class Random(Protocol):
+    """Randomness. Under simulation it comes from the seed."""
+
+    def bytes(self, count: int) -> bytes:
+        """``count`` random bytes."""
+
+    def uniform(self, low: float, high: float) -> float:
+        """A float in ``[low, high]``, for jitter."""
+
+
+class WaitLock(Protocol):
+    """A bare lock; ``threading.Lock`` fits as it is."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Take it; ``False`` when it could not be taken in time."""
+
+    def release(self) -> None:
+        """Give it back; any thread may."""
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class WaitEvent(Protocol):
+    """A flag to wait for."""
+
+    def set(self) -> None:
+        """Raise the flag; every waiter goes on."""
+
+    def is_set(self) -> bool:
+        """Whether the flag is up."""
+
+    def wait(self, timeout_seconds: float | None = None, cancel: CancelToken | None = None) -> bool:
+        """Wait for the flag; ``False`` on timeout, ``Cancelled`` raised when the token is set."""
+
+
+class WaitQueue(Protocol[T]):
+    """An unbounded first-in-first-out queue."""
+
+    def put(self, item: T) -> None:
+        """Add an item; never blocks."""
+
+    def get(self, timeout_seconds: float | None = None, cancel: CancelToken | None = None) -> T | None:
+        """The next item, or ``None`` on timeout; ``Cancelled`` raised when the token is set."""
+
+
+class Waiting(Protocol):
+    """Every way to wait."""
+
+    def lock(self) -> WaitLock:
+        """A new bare lock."""
+
+    def event(self) -> WaitEvent:
+        """A new flag."""
+
+    def queue(self) -> WaitQueue[Any]:
+        """A new queue."""
+
+    def token(self) -> Any:
+        """A new cancel token: a :class:`CancelToken` that also has ``cancel(reason)``."""
+
+    def readable(self, fd: int, cancel: CancelToken | None = None, timeout_seconds: float | None = None) -> bool:
+        """Wait until ``fd`` can be read; ``False`` on timeout or when the token is set."""
+
+
+class Task(Protocol):
+    """A piece of work that the host runs on one of its daemon workers."""
+
+    def join(self, timeout_seconds: float | None = None) -> bool:
+        """Wait for its end; ``False`` on timeout. What it raised is raised here."""
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+
+
+class FileFacts(NamedTuple):
+    """What is known of a path without reading it."""
+
+    kind: str  # file, directory, symlink, other
+    size_bytes: int
+    modified_ns: int
+    mode: int
+
+
+class HeldLock(Protocol):
+    """An advisory lock held by this process; the kernel frees it when the process dies."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
+class Files(Protocol):
+    """Files below one root. Every path is relative; one that leaves the root, also through a symlink, raises
+    ``Refused(code="path.outside")`` at the time of use (invariant I-34). A missing file raises ``NotFound``."""
+
+    @property
+    def root(self) -> Path:
+        """The absolute folder."""
+
+    def read_bytes(self, path: str, *, limit_bytes: int | None = None) -> bytes:
+        """The file's bytes, at most ``limit_bytes`` of them."""
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Replace the file in one step (temporary file, sync, rename), keeping its mode; makes folders."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+
+    def facts(self, path: str) -> FileFacts | None:
+        """Facts of the path itself (a symlink is not followed), ``None`` when there is nothing."""
+
+    def walk(self, path: str = ".") -> Iterator[tuple[str, FileFacts]]:
+        """Relative POSIX paths and facts below ``path``, sorted; links are listed, not followed."""
+
+    def make_directory(self, path: str) -> None:
+        """Make the folder and its parents; existing is fine."""
+
+    def try_lock(self, path: str) -> HeldLock | None:
+        """Take an exclusive advisory lock on a file made on demand; ``None`` when a living process has it."""
+
+
+class Completed(NamedTuple):
+    """How a process ended."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool
+    truncated: bool
+
+
+class Processes(Protocol):
+    """Child processes that end with their call."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout_seconds: float = 60.0,
+        cancel: CancelToken | None = None,
+        limit_bytes: int = 1_048_576,
+    ) -> Completed:
+        """Run to the end, to the timeout or to the cancel; no descendant survives. ``env`` replaces everything."""
+
+
+class Ports(Protocol):
+    """The only doors to time, chance, waiting, files, processes and threads (architecture D-4)."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def ids(self) -> Ids: ...
+
+    @property
+    def random(self) -> Random: ...
+
+    @property
+    def wait(self) -> Waiting: ...
+
+    @property
+    def processes(self) -> Processes: ...
+
+    def files(self, root: Path) -> Files:
+        """Files below ``root``."""
+
+    def spawn(self, function: Callable[..., object], *args: object, name: str = "worker") -> Task:
+        """Run ``function(*args)`` on a daemon worker of the host."""
+
+    def reach(self, name: str) -> None:
+        """Name a boundary; the failpoint set for it acts here. Never switches threads."""
+
+
+class KindHost(Protocol):
+    """What every kind may ask of the host."""
+
+    @property
+    def ports(self) -> Ports: ...
+
+    @property
+    def project_dir(self) -> Path:
+        """The folder that holds ``.harness``; for a tool, the workspace."""
+
+    @property
+    def state_dir(self) -> Path:
+        """A folder for locks and records that may be lost (``state/harness``)."""
+
+
+class StoreHost(KindHost, Protocol):
+    """For kind ``store``."""
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder of the log (``data/harness``); an untrusted project cannot move it."""
+
+
+class ProviderHost(KindHost, Protocol):
+    """For kind ``provider``."""
+
+    @property
+    def entry_name(self) -> str:
+        """The name of the model entry in ``models.yaml`` this provider is built for."""
+
+    def secret(self, reference: str) -> str:
+        """Resolve ``env:NAME`` or ``file:PATH`` and register the value for redaction (D-18)."""
+
+
+class ToolHost(KindHost, Protocol):
+    """For kind ``tool``."""
+
+
+class RoleHost(KindHost, Protocol):
+    """For kind ``role``."""
+
+
+class ExecutorHost(KindHost, Protocol):
+    """For kind ``executor``; an executor is pure and should need nothing."""
+
+
+class RulesHost(KindHost, Protocol):
+    """For kind ``rules``."""
+
+
+class ArtifactHost(KindHost, Protocol):
+    """For kind ``artifact``."""
+
+
+class ValidatorHost(KindHost, Protocol):
+    """For kind ``validator``."""
+
+    def artifact_type(self, name: str) -> ArtifactType:
+        """The registered artifact type of that name; raises ``NotFound``."""
+
+
+class ApproverHost(KindHost, Protocol):
+    """For kind ``approver``."""
+
+    @property
+    def terminal(self) -> tuple[int, int] | None:
+        """File descriptors (read, write) of the person's terminal, ``None`` without one."""
+
+
+@runtime_checkable
+class Host(Protocol):
+    """The whole product for surfaces and embedders; ``harness_core.Host`` is the implementation.
+
+    Every method that names a session takes its id, a unique prefix or suffix of it, or ``@last``; one that
+    does not exist raises ``NotFound``. Documents are frozen JSON (see ``harness config schema``).
+    """
+
+    def run(self, text: str, *, on_ask: str = "deny", budget: Mapping[str, float] | None = None) -> Mapping[str, Any]:
+        """Run one session to a final state or a pause; returns its document ``harness.session/1``."""
+
+    def start(self, text: str, *, on_ask: str = "deny", budget: Mapping[str, float] | None = None) -> str:
+        """Start a session without waiting; returns its id once ``session.created`` is committed."""
+
+    def resume(self, session_id: str, **options: Any) -> Mapping[str, Any]:
+        """Go on with a session that stopped; raises ``Locked`` while another process owns it."""
+
+    def pause(self, session_id: str) -> None:
+        """Ask the owner, through the durable inbox, to stop after what is in flight."""
+
+    def cancel(self, session_id: str) -> None:
+        """Ask the owner, through the durable inbox, to end the session as cancelled."""
+
+    def wait(self, session_id: str, timeout_seconds: float | None = None) -> Mapping[str, Any]:
+        """Wait for a final state or a pause of a session this host owns; returns its document."""
+
+    def answer(self, approval_id: str, decision: str, *, say: str | None = None, digest: str) -> Any:
+        """Answer a pending approval: ``Answered`` or ``AlreadyAnswered(by)``; a wrong digest raises ``Refused``."""
+
+    def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Post any other command to a session's durable inbox; returns the row that stands."""
+
+    def events(
+        self, session_id: str, *, after: int = 0, follow: bool = False, types: str = "*"
+    ) -> Iterator[StoredEvent]:
+        """Stored events in order; with ``follow`` it goes on until the session is final."""
+
+    def sessions(self, *, every_project: bool = False) -> Sequence[Mapping[str, Any]]:
+        """The documents of this project's sessions, newest first."""
+
+    def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:
+        """One session's document, as of seq ``at`` when given."""
+
+    def artifacts(self, session_id: str) -> Sequence[Mapping[str, Any]]:
+        """The artifacts of a session, oldest first."""
+
+    def artifact(self, ref: str) -> bytes:
+        """The bytes behind ``artifact://sha256-...``."""
+
+    def replay(self, session_id: str, mode: str = "full", against: Path | None = None) -> Mapping[str, Any]:
+        """Replay without any call; returns ``harness.replay/1``."""
+
+    def report(self, session_id: str) -> Mapping[str, Any]:
+        """Tokens by stage, role, model and tool, and time."""
+
+    def graph(self, session_id: str | None = None) -> Mapping[str, Any]:
+        """Nodes and edges of the stages as configured, or of what really ran."""
+
+    def context(self, session_id: str, visit: str) -> Mapping[str, Any]:
+        """What a stage visit's model was given, each item with its source, and what was left out and why."""
+
+    def prompt(self, session_id: str, seq: int) -> Mapping[str, Any]:
+        """Exactly what the model saw at that ``harness.model.called``."""
+
+    def close(self) -> None:
+        """Flush, stop what was started, give owned sessions back."""
+
+    def __enter__(self) -> AbstractContextManager[Any]: ...
+
+    def __exit__(self, *exc: object) -> None: ...

@@ -1,0 +1,21 @@
+"""A surface's console script: finds the host by entry point and calls it, so that no plugin imports the core."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import entry_points
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run the host's command line with this script's own name as the first verb.
+
+    Returns:
+        The exit code; 3 with one line on stderr when no host is installed.
+    """
+    found = list(entry_points(group="harness.host"))
+    if len(found) != 1:
+        print(f"harness: expected one installed host, found {len(found)}; install harness-host", file=sys.stderr)
+        return 3
+    return int(found[0].load()() or 0)

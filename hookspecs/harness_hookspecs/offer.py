@@ -1,0 +1,58 @@
+"""One frozen value for everything a plugin can bring: its name, its settings and how it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["KINDS", "Kind", "Offer"]
+
+Kind = Literal[
+    "provider",
+    "tool",
+    "role",
+    "compression",
+    "validator",
+    "artifact",
+    "executor",
+    "engine",
+    "rules",
+    "store",
+    "sandbox",
+    "mount",
+    "approver",
+    "broker",
+    "surface",
+    "observer",
+]
+
+KINDS: tuple[str, ...] = get_args(Kind)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer(Generic[T]):
+    """What a ``harness_provide_<kinds>`` hook returns, once per thing offered.
+
+    Attributes:
+        kind: One of :data:`KINDS`; it must be the kind of the hook that returned it.
+        name: The name configuration chooses it by, ``[a-z][a-z0-9_.-]{0,63}``.
+        build: Called at most once per session and configuration entry with the checked settings and the
+            kind's host protocol; returns the thing. What it raises is a ``plugin.failed`` event.
+        settings: Returns the pydantic class that checks the YAML of this name; ``None`` means it takes no
+            settings. A callable, so that listing offers imports no pydantic.
+        roles: For kind ``role``: the executor roles it serves. Empty for every other kind.
+        version: Version of the offered thing where it differs from its distribution's, for manifests.
+    """
+
+    kind: Kind
+    name: str
+    build: Callable[[Any, Any], T]
+    settings: Callable[[], type[BaseModel]] | None = None
+    roles: tuple[str, ...] = field(default=())
+    version: str | None = None

@@ -1,0 +1,182 @@
+"""Kind ``store``: drafts in, stored events out, in one order that can be proved afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from .errors import StoreCorrupt
+
+__all__ = [
+    "GENESIS_HASH",
+    "Draft",
+    "Head",
+    "Posted",
+    "Store",
+    "StoredEvent",
+    "chain_hash",
+    "verify_chain",
+]
+
+GENESIS_HASH = b"\x00" * 32
+
+
+class Draft(NamedTuple):
+    """An event before the store has given it a place.
+
+    ``refs`` and ``payload`` are strict JSON objects as bytes (``kit.codec.dumps``); what is stored and hashed is
+    exactly these bytes. ``refs`` holds the optional envelope fields that are set (domain.md: ``stage_visit_id``,
+    ``role_call_id``, ``step_path``, ``visit_index``, ``task_id``, ``attempt_id``, ``causation_id``,
+    ``correlation_id``, ``occurrence_id``, ``source_event_id``).
+    """
+
+    id: str
+    type: str
+    version: int
+    actor: str
+    timestamp: str  # UTC with milliseconds, "2026-11-29T18:30:05.123Z"
+    refs: bytes
+    payload: bytes
+    key: str | None = None  # foreign id or command id, unique within the stream (invariant I-5)
+
+
+class StoredEvent(NamedTuple):
+    """An event as it stands in the log; a plain row, its payload decoded by whoever needs it."""
+
+    position: int  # monotone over all streams in commit order (invariant I-9)
+    stream: str
+    seq: int
+    id: str
+    type: str
+    version: int
+    actor: str
+    timestamp: str
+    refs: bytes
+    payload: bytes
+    hash: bytes
+
+
+class Head(NamedTuple):
+    """The last event of a stream: its seq and its hash; ``Head(0, GENESIS_HASH)`` for an empty one."""
+
+    seq: int
+    hash: bytes
+
+
+class Posted(NamedTuple):
+    """A command in the durable inbox; ``taken_seq`` is the seq of its ``command.received``, or ``None``."""
+
+    session_id: str
+    command_id: str
+    body: bytes
+    taken_seq: int | None
+
+
+def chain_hash(previous: bytes, stream: str, seq: int, draft: Draft) -> bytes:
+    """SHA-256 over the predecessor's hash and the stored bytes of one event (invariant I-7).
+
+    Only JSON texts without line breaks and fields that cannot hold one are joined, so the form is unambiguous.
+    """
+    head = f"{stream}\n{seq}\n{draft.id}\n{draft.type}\n{draft.version}\n{draft.actor}\n{draft.timestamp}\n"
+    return hashlib.sha256(b"".join((previous, head.encode(), draft.refs, b"\n", draft.payload))).digest()
+
+
+def verify_chain(events: Iterable[StoredEvent], head: Head, *, start: Head = Head(0, GENESIS_HASH)) -> Head:
+    """Prove a stream: every byte, every seq, and that nothing is missing at the end.
+
+    Args:
+        events: The stream's events in order, from ``start`` on.
+        head: The head row the store keeps in the same transaction.
+        start: Where the events begin.
+
+    Returns:
+        The proved head.
+
+    Raises:
+        StoreCorrupt: ``store.gap``, ``store.changed`` or ``store.tail_missing``, naming the first bad seq.
+    """
+    seq, last = start
+    for event in events:
+        if event.seq != seq + 1:
+            raise StoreCorrupt(f"expected seq {seq + 1}, found {event.seq}", code="store.gap", seq=seq + 1)
+        draft = Draft(
+            event.id, event.type, event.version, event.actor, event.timestamp, event.refs, event.payload
+        )
+        last = chain_hash(last, event.stream, event.seq, draft)
+        if last != event.hash:
+            raise StoreCorrupt(f"event {event.seq} does not match its hash", code="store.changed", seq=event.seq)
+        seq = event.seq
+    if (seq, last) != (head.seq, head.hash):
+        raise StoreCorrupt(
+            f"the log ends at seq {seq}, its head says {head.seq}", code="store.tail_missing", seq=seq + 1
+        )
+    return Head(seq, last)
+
+
+class Store(Protocol):
+    """The log, the blobs and the inbox. Every method may be called from any thread.
+
+    A store that cannot read its file raises ``StoreCorrupt`` and leaves the file byte-identical; it never makes a
+    fresh one in its place. What cannot be written for lack of space raises ``StoreError(code="store.full")``.
+    """
+
+    def append(
+        self,
+        stream: str,
+        drafts: Sequence[Draft],
+        *,
+        expected_seq: int | None,
+        blobs: Mapping[str, bytes] | None = None,
+        taken: Mapping[str, int] | None = None,
+        summary: bytes | None = None,
+    ) -> tuple[StoredEvent, ...]:
+        """Store all or none, durably, in one transaction; returns once committed (invariants I-1 to I-5).
+
+        Args:
+            stream: ``session:<uuid>`` or ``store:main``.
+            drafts: One or more events; they get contiguous seqs.
+            expected_seq: The head the caller decided on; ``None`` reads the head inside the transaction, retrying.
+            blobs: Content by lower-case SHA-256 hex, stored once.
+            taken: Command ids of the inbox, each with the index of its ``command.received`` in ``drafts``.
+            summary: The session's document for listings, a cache; replaces the earlier one.
+
+        Raises:
+            StoreConflict: ``store.conflict``: the head is not ``expected_seq``, nothing was written;
+                ``store.key_conflict``: a key exists with another payload. Equal keys with equal payloads return the
+                first result and write nothing.
+            StoreError: It could not be written (``store.full``, ``store.readonly``, ``store.io``).
+        """
+
+    def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
+        """Events with ``after < seq <= until`` in order, streamed; never more than a page in memory."""
+
+    def head(self, stream: str) -> Head:
+        """The head row of the stream."""
+
+    def streams(self) -> Sequence[str]:
+        """Every stream with at least one event, oldest first."""
+
+    def summaries(self) -> Iterator[tuple[str, bytes]]:
+        """(stream, summary) of every stream that has one, newest change first."""
+
+    def put_blob(self, content: bytes) -> str:
+        """Store content once; returns its lower-case SHA-256 hex."""
+
+    def blob(self, digest: str) -> bytes:
+        """Content by digest; raises ``NotFound``, or ``StoreCorrupt`` when it does not hash to it."""
+
+    def post(self, session_id: str, command_id: str, body: bytes) -> Posted:
+        """Put a command into the inbox, idempotent by id: the row that stands is returned, the first one wins."""
+
+    def take(self, session_id: str) -> Sequence[Posted]:
+        """The commands not yet marked taken, oldest first; only reads."""
+
+    def posted(self, command_id: str) -> Posted | None:
+        """One command by id, taken or not."""
+
+    def change_counter(self) -> int:
+        """A number that differs after any commit of any process; cheap enough for four looks a second."""
+
+    def close(self) -> None:
+        """Flush and close; later calls raise ``StoreError``."""

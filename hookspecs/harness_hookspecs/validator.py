@@ -1,0 +1,75 @@
+"""Kind ``validator``: a subject in, an explicit verdict out; a missing verdict is no (invariant I-24)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from .host import CancelToken
+from .value import Json, Value
+
+__all__ = ["LEVELS", "Finding", "Level", "Subject", "Validator", "Verdict"]
+
+Level = Literal["routing", "payload", "semantic", "approval"]
+LEVELS: tuple[Level, ...] = ("routing", "payload", "semantic", "approval")
+
+
+class Finding(Value):
+    """One thing that is wrong, or worth knowing: code, severity, where in the artifact, what, what next (B-74)."""
+
+    code: str
+    severity: Literal["error", "warning"]
+    path: str = ""
+    message: str
+    hint: str | None = None
+
+
+class Verdict(Value):
+    """An explicit answer. ``passed`` has no default: what is missing did not pass.
+
+    ``body`` is the normalised artifact; only a payload validator may set it.
+    """
+
+    passed: bool
+    findings: tuple[Finding, ...] = ()
+    body: Json = None
+
+
+class Subject(Value):
+    """What is judged, complete and as plain data.
+
+    ``facts`` holds what was gathered for the visit's context (``changed_files`` and the like), and ``tool_log`` the
+    visit's tool calls as recorded: name, args, ok. A validator looks at the world itself where it needs to.
+    """
+
+    level: Level
+    session_id: str
+    stage: str
+    persona: str
+    attempt: int
+    model: Json = None
+    requirements: tuple[str, ...] = ()
+    artifact_type: str | None = None
+    output: Json = None
+    status: str | None = None
+    facts: Json = None
+    tool_log: tuple[Json, ...] = ()
+
+
+class Validator(Protocol):
+    """What an offer of kind ``validator`` builds; all of a level run, their results are merged (B-73)."""
+
+    @property
+    def level(self) -> Level:
+        """The level it judges at; it may add to the kernel's own checks and never relaxes them."""
+
+    def validate(self, subject: Subject, cancel: CancelToken) -> Verdict:
+        """Judge. Whatever it raises is ``validation.errored``, apart from a rejection, and does not pass."""
+
+
+def merge(verdicts: Sequence[Verdict]) -> Mapping[str, Any]:
+    """All findings together; passed only when there is a verdict and each one passed."""
+    return {
+        "passed": bool(verdicts) and all(verdict.passed for verdict in verdicts),
+        "findings": [finding.model_dump(mode="json") for verdict in verdicts for finding in verdict.findings],
+    }
