@@ -2,8 +2,8 @@
 
 The folder is the list: ``hookspecs/``, the root itself and each folder of ``plugins/`` with a ``pyproject.toml``, in
 that order; with ``--tests`` also those of ``tests/plugins/``. Nothing of ours is ever installed by its bare name,
-because such names may belong to strangers on a package index. With ``--requirements`` it installs nothing and prints what the
-distributions need from others, one requirement a line.
+because such names may belong to strangers on a package index. With ``--requirements`` it installs nothing and prints
+what the distributions need from others, one requirement a line; with ``--only-others`` it installs just that.
 """
 
 from __future__ import annotations
@@ -100,11 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--extra", default="", help="an extra of the host, for example: test")
     parser.add_argument("--tests", action="store_true", help="also the distributions in tests/plugins")
     parser.add_argument("--requirements", action="store_true", help="only print what is needed from others")
+    parser.add_argument("--only-others", action="store_true", help="install only what is needed from others")
     chosen = parser.parse_args(arguments)
+    others = requirements(extra=chosen.extra, tests=chosen.tests)
     if chosen.requirements:
-        print("\n".join(requirements(extra=chosen.extra, tests=chosen.tests)))
+        print("\n".join(others))
         return 0
-    call = install_arguments(extra=chosen.extra, tests=chosen.tests)
+    ours = install_arguments(extra=chosen.extra, tests=chosen.tests)
+    call = ["install", "--quiet", *others] if chosen.only_others else ours
     return subprocess.call([sys.executable, "-m", "pip", *call])
 
 
