@@ -1,134 +1,84 @@
-"""Strict JSON: plain values go in and bytes come out, or bytes go in and plain values come out, or a CodecError says why not.
+"""Strict JSON both ways: plain values to bytes and bytes to plain values, or a CodecError that says why not.
 
 Refused both ways: NaN and infinities, integers beyond 2^53-1, lone surrogates, keys that are not text, nesting
-beyond the limit. Refused on reading besides: duplicate keys, a byte order mark, anything that is not UTF-8, anything
-after the value, anything over the size limit.
+beyond the limit. Refused on reading besides: duplicate keys, a byte order mark, what is not UTF-8, anything after the
+value, anything over the size limit. NUL is legal text and is written escaped. ``CodecError.code`` is one of
+``codec.syntax``, ``duplicate_key``, ``not_finite``, ``integer_range``, ``surrogate``, ``key``, ``type``, ``too_deep``,
+``too_large``, ``bom``, ``not_utf8`` (each with the prefix ``codec.``).
 """
 
 from __future__ import annotations
 
 import json
-import math
-from json import JSONDecodeError
-from typing import Any, Final, NamedTuple, NoReturn
+import re
+from collections.abc import Iterable
+from math import isfinite
+from typing import Any, Final, NoReturn
 
 import orjson
-
 from harness_hookspecs.errors import CodecError
-from harness_hookspecs.kit.scan_json import locate
+from harness_hookspecs.kit.strict import MAX_INTEGER, MAX_WRITE_DEPTH, fault
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_INTEGER", "MAX_WRITE_DEPTH", "Fault", "dumps", "fault", "loads", "loads_trusted"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "dumps", "lenient_object", "loads", "loads_trusted"]
 
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""Default size limit of one document that is read, in bytes."""
+"""Default size limit of one document from outside, in bytes."""
 
 MAX_DEPTH: Final = 64
-"""Default nesting limit of one document that is read; ``[]`` has depth 1."""
-
-MAX_WRITE_DEPTH: Final = 100
-"""Nesting limit of values kept in models; orjson itself writes at most 254 levels."""
-
-MAX_INTEGER: Final = 2**53 - 1
-"""The largest integer that every JSON reader keeps exact (RFC 8259, section 6)."""
+"""Default nesting limit of one document from outside; ``[]`` has depth 1."""
 
 _WRITE: Final = orjson.OPT_STRICT_INTEGER | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+_MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_SPACE: Final = " \t\r\n"
+# Strict JSON never starts with either mark, so looking for them first cannot change the meaning of plain JSON.
+_WRAPPERS: Final = (
+    ("think", re.compile(r"<think>.*?</think>(?P<rest>.*)", re.DOTALL)),
+    ("fence", re.compile(r"(?P<mark>`{3,}|~{3,})[ \t]*(?i:json)?[ \t]*\r?\n(?P<rest>.*)\n[ \t]*(?P=mark)", re.DOTALL)),
+)
+_NOT_FINITE: Final = re.compile(r"-?(NaN|Infinity)", re.IGNORECASE)
 
 
-class Fault(NamedTuple):
-    """Why a Python value is not strict JSON, and where: a stable code, a sentence and a JSON pointer."""
-
-    code: str
-    reason: str
-    pointer: str
-
-
-def dumps(value: Any) -> bytes:
-    """Write a plain JSON value as compact UTF-8 JSON, keys in their own order.
+def dumps(value: Any, *, sort_keys: bool = False) -> bytes:
+    """Write a plain JSON value as compact UTF-8 JSON.
 
     Args:
         value: dict, list, tuple, str, int, float, bool, None, or subclasses of the first three.
+        sort_keys: Sort keys by code point instead of keeping their order. This is not the canonical form.
 
     Raises:
         CodecError: The value is not strict JSON; ``where`` is the JSON pointer of the first offender.
     """
     try:
-        data = orjson.dumps(value, option=_WRITE)
+        data = orjson.dumps(value, option=_WRITE | orjson.OPT_SORT_KEYS if sort_keys else _WRITE)
     except orjson.JSONEncodeError as error:
-        _refuse_value(value, str(error))
-    # orjson writes NaN and infinities as null, so only an output with a null is worth a walk.
-    if data.find(b"null") >= 0:
-        found = fault(value)
-        if found is not None and found.code == "codec.not_finite":
-            raise CodecError(found.reason, code=found.code, where=found.pointer)
+        _refuse(value, f"The value is not strict JSON: {error}.")
+    # orjson writes NaN and infinities as null, so only an output that holds a null is worth a walk.
+    if data.find(b"null") >= 0 and _holds_non_finite(value):
+        _refuse(value, "A number is NaN or infinite.")
     return data
 
 
-def _refuse_value(value: Any, reason: str) -> NoReturn:
-    found = fault(value)
-    if found is None:
-        raise CodecError(f"The value is not strict JSON: {reason}.")
-    raise CodecError(found.reason, code=found.code, where=found.pointer)
-
-
-def fault(value: Any, *, max_depth: int = 254) -> Fault | None:
-    """Find the first thing in a value that strict JSON does not allow, or None.
-
-    Walks without recursion, so that a cyclic value ends as ``codec.too_deep``.
-    """
-    open_items: list[tuple[Any, str, int]] = [(value, "", 0)]
-    while open_items:
-        item, pointer, depth = open_items.pop()
-        if isinstance(item, (dict, list, tuple)):
-            if depth >= max_depth:
-                return Fault("codec.too_deep", f"The value is nested deeper than {max_depth} levels.", pointer)
-            if isinstance(item, dict):
-                bad = next((key for key in item if not isinstance(key, str) or _has_surrogate(key)), None)
-                if bad is not None:
-                    return _bad_key(bad, pointer)
-                children = [(child, f"{pointer}/{_escape(key)}", depth + 1) for key, child in item.items()]
-            else:
-                children = [(child, f"{pointer}/{index}", depth + 1) for index, child in enumerate(item)]
-            open_items.extend(reversed(children))
-        elif (found := _scalar_fault(item, pointer)) is not None:
-            return found
-    return None
-
-
-def _escape(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
-
-
-def _has_surrogate(text: str) -> bool:
-    if text.isascii():
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
+def _holds_non_finite(value: Any) -> bool:
+    waiting = [value]
+    for item in waiting:  # grows while it is read; orjson has proved that it ends
+        if isinstance(item, dict):
+            waiting.extend(item.values())
+        elif isinstance(item, (list, tuple)):
+            waiting.extend(item)
+        elif isinstance(item, float) and not isfinite(item):
+            return True
     return False
 
 
-def _bad_key(key: Any, pointer: str) -> Fault:
-    if isinstance(key, str):
-        return Fault("codec.surrogate", "A key holds a lone surrogate.", pointer)
-    return Fault("codec.key", f"A key is {type(key).__name__}, not text.", pointer)
-
-
-def _scalar_fault(item: Any, pointer: str) -> Fault | None:
-    if isinstance(item, str):
-        return Fault("codec.surrogate", "The text holds a lone surrogate.", pointer) if _has_surrogate(item) else None
-    if item is None or isinstance(item, bool):
-        return None
-    if isinstance(item, int):
-        small = -MAX_INTEGER <= item <= MAX_INTEGER
-        return None if small else Fault("codec.integer_range", "The integer is beyond 2^53-1.", pointer)
-    if isinstance(item, float):
-        return None if math.isfinite(item) else Fault("codec.not_finite", "The number is NaN or infinite.", pointer)
-    return Fault("codec.type", f"A value of type {type(item).__name__} is not JSON.", pointer)
+def _refuse(value: Any, otherwise: str) -> NoReturn:
+    found = fault(value)
+    if found is None:
+        raise CodecError(otherwise)
+    raise CodecError(found.reason, code=found.code, where=found.pointer or None)
 
 
 def loads_trusted(data: bytes) -> Any:
-    """Read bytes that this program wrote itself (a stored payload); checks grammar only.
+    """Read bytes that ``dumps`` wrote (a stored payload); checks the grammar only.
 
     Raises:
         CodecError: The bytes are not JSON at all.
@@ -136,41 +86,138 @@ def loads_trusted(data: bytes) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise CodecError(f"The stored bytes are not JSON: {error.msg}.", code="codec.syntax", where=f"offset {error.pos}") from error
+        raise _syntax_error(data, error) from error
 
 
 def loads(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
     """Read one JSON document that came from outside.
 
     Args:
-        data: The whole document, as bytes or text.
-        max_bytes: Size limit; text is counted as UTF-8.
+        data: The whole document, as UTF-8 bytes or as text.
+        max_bytes: Size limit; text counts as UTF-8.
         max_depth: Nesting limit, at most 254.
 
     Raises:
-        CodecError: The document is not strict JSON; ``code`` names the reason, ``where`` is a JSON pointer
-            or an offset in characters.
+        CodecError: The document is not strict JSON; ``code`` names the reason, ``where`` is the offset in
+            characters where one is known.
     """
-    _check_head(data, max_bytes)
+    raw = _head(data, max_bytes)
     try:
-        value = orjson.loads(data)
+        value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise _syntax_error(data, error) from error
-    # What orjson would write itself has no duplicate keys and no integer that it silently made a float.
-    try:
-        same = orjson.dumps(value, option=_WRITE) == (data if isinstance(data, bytes) else data.encode())
-    except orjson.JSONEncodeError:
-        same = False
-    if max_depth < 254 and _deeper_than(value, data, max_depth):
+        raise _syntax_error(raw, error) from error
+    if _is_deeper(value, raw, min(max_depth, MAX_WRITE_DEPTH)):
         raise CodecError(f"The document is nested deeper than {max_depth} levels.", code="codec.too_deep")
-    return value if same else _reread(data, value)
+    # What orjson would write just so holds no duplicate key and no integer that it silently made a float.
+    try:
+        settled = orjson.dumps(value, option=_WRITE) == raw
+    except orjson.JSONEncodeError:
+        settled = False
+    if not settled:
+        _check_again(raw)
+    return value
 
 
-def _check_head(data: bytes | str, max_bytes: int) -> None:
-    size = len(data)
-    if size <= max_bytes and isinstance(data, str) and size * 4 > max_bytes:
-        size = len(data.encode(errors="surrogatepass"))
-    if size > max_bytes:
-        raise CodecError(f"The document has {size} bytes, over the limit of {max_bytes}.", code="codec.too_large")
-    if data.startswith("\ufeff") if isinstance(data, str) else data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+def _head(data: bytes | str, max_bytes: int) -> bytes:
+    if len(data) > max_bytes:
+        raise CodecError(f"The document is over the limit of {max_bytes} bytes.", code="codec.too_large")
+    try:
+        raw = data.encode() if isinstance(data, str) else bytes(data)
+    except UnicodeEncodeError as error:
+        where = f"offset {error.start}"
+        raise CodecError("The text holds a lone surrogate.", code="codec.surrogate", where=where) from error
+    if len(raw) > max_bytes:
+        raise CodecError(f"The document is over the limit of {max_bytes} bytes.", code="codec.too_large")
+    if raw.startswith(_MARKS):
         raise CodecError("The document starts with a byte order mark.", code="codec.bom", where="offset 0")
+    return raw
+
+
+def _syntax_error(raw: bytes, error: orjson.JSONDecodeError) -> CodecError:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as cause:
+        return CodecError("The document is not UTF-8.", code="codec.not_utf8", where=f"offset {cause.start}")
+    where = f"offset {error.pos}"
+    if "infinity" in error.msg or _NOT_FINITE.match(text, max(error.pos - 1, 0)) or _NOT_FINITE.match(text, error.pos):
+        return CodecError("A number is NaN or infinite.", code="codec.not_finite", where=where)
+    if "surrogate" in error.msg:
+        return CodecError("A text holds a lone surrogate.", code="codec.surrogate", where=where)
+    if "depth" in error.msg:
+        return CodecError("The document is nested too deep.", code="codec.too_deep", where=where)
+    return CodecError(f"This is not JSON: {error.msg}.", code="codec.syntax", where=where)
+
+
+def _is_deeper(value: Any, raw: bytes, max_depth: int) -> bool:
+    if raw.count(b"[") + raw.count(b"{") <= max_depth:
+        return False
+    level = [value]
+    for _ in range(max_depth):
+        level = [child for item in level if isinstance(item, (dict, list)) for child in _inside(item)]
+        if not level:
+            return False
+    return any(isinstance(item, (dict, list)) for item in level)
+
+
+def _inside(item: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return item.values() if isinstance(item, dict) else item
+
+
+def _check_again(raw: bytes) -> None:
+    """Refuse duplicate keys and integers out of range, which orjson lets pass."""
+    try:
+        json.loads(raw, object_pairs_hook=_unique, parse_int=_small)
+    except RecursionError as error:
+        raise CodecError("The document is nested too deep for this stack.", code="codec.too_deep") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = _first_repeated(pairs)
+        raise CodecError(f"The key {twice[:100]!r} stands twice in one object.", code="codec.duplicate_key")
+    return found
+
+
+def _first_repeated(pairs: list[tuple[str, Any]]) -> str:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
+
+
+def _small(digits: str) -> int:
+    # Long digits are never converted: int() is quadratic and has a limit of its own.
+    number = int(digits) if len(digits) <= 17 else MAX_INTEGER + 1
+    if abs(number) > MAX_INTEGER:
+        raise CodecError(f"The integer {digits[:40]} is beyond 2^53-1.", code="codec.integer_range")
+    return number
+
+
+def lenient_object(
+    text: str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Read a model's answer that should be one JSON object and nothing else.
+
+    Strict JSON is taken as it is. Otherwise a think block at the very start, and a Markdown fence (tagged json or
+    not tagged) around all of the rest, are taken away once each; what is left must be strict JSON. Nothing is
+    searched for, mended or guessed: an unclosed block, text around the object or a raw newline in a string is refused.
+
+    Returns:
+        The object, and what was taken away, in order: ``"think"``, ``"fence"``; empty for plain JSON.
+
+    Raises:
+        CodecError: There is no such object; ``codec.not_object`` when the JSON is something else.
+    """
+    notes: tuple[str, ...] = ()
+    rest = text.strip(_SPACE)
+    for note, pattern in _WRAPPERS:
+        match = pattern.fullmatch(rest)
+        if match is not None:
+            rest, notes = match["rest"].strip(_SPACE), (*notes, note)
+    value = loads(rest, max_bytes=max_bytes, max_depth=max_depth)
+    if not isinstance(value, dict):
+        raise CodecError("The answer is JSON, but not an object.", code="codec.not_object")
+    return value, notes

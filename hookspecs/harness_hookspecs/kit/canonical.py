@@ -1,0 +1,83 @@
+"""Content identity: a plain JSON value goes in, its RFC 8785 canonical bytes or their SHA-256 come out."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import orjson
+from harness_hookspecs.errors import CodecError
+from harness_hookspecs.kit.strict import fault
+
+__all__ = ["canonical", "digest", "sha256"]
+
+_SORTED: Final = (
+    orjson.OPT_SORT_KEYS
+    | orjson.OPT_STRICT_INTEGER
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_DATACLASS
+)
+_PLAIN: Final = frozenset({str, int, bool, type(None)})
+
+
+def canonical(value: Any) -> bytes:
+    """The canonical form of a JSON value (RFC 8785): one value, one sequence of bytes.
+
+    Raises:
+        CodecError: The value is not strict JSON.
+    """
+    try:
+        data = orjson.dumps(value, option=_SORTED)
+    except orjson.JSONEncodeError as error:
+        raise _refusal(value, str(error)) from error
+    return data if _is_orderly(value, data.isascii()) else _by_the_book(value)
+
+
+def _is_orderly(value: Any, keys_are_ascii: bool) -> bool:
+    """Whether orjson's bytes are canonical: no floats (JCS prints them otherwise), no keys beyond ASCII
+    (JCS sorts by UTF-16 unit) and nothing that orjson turns into JSON by itself.
+    """
+    waiting = [value]
+    for item in waiting:  # grows while it is read; orjson has proved that it ends
+        kind = type(item)
+        if kind in _PLAIN:
+            continue
+        if isinstance(item, dict):
+            if not keys_are_ascii and not all(map(str.isascii, item)):
+                return False
+            waiting.extend(item.values())
+        elif isinstance(item, (list, tuple)):
+            waiting.extend(item)
+        else:
+            return False
+    return True
+
+
+def _by_the_book(value: Any) -> bytes:
+    import rfc8785
+
+    try:
+        return rfc8785.dumps(value)
+    except rfc8785.CanonicalizationError as error:
+        raise _refusal(value, str(error)) from error
+
+
+def _refusal(value: Any, otherwise: str) -> CodecError:
+    found = fault(value)
+    if found is None:
+        return CodecError(f"The value has no canonical form: {otherwise}.")
+    return CodecError(found.reason, code=found.code, where=found.pointer or None)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical form, as 64 lower-case hexadecimal digits.
+
+    Raises:
+        CodecError: The value is not strict JSON.
+    """
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def sha256(data: bytes) -> bytes:
+    """SHA-256 of bytes, as 32 bytes."""
+    return hashlib.sha256(data).digest()
