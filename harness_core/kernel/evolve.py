@@ -1,0 +1,351 @@
+"""Fold one event into the state it owns: a table from type to handler, no I/O, no plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from harness_hookspecs.events import EVENTS
+
+from .facts import Event
+from .state import Approval, Failure, OpenRequest, SessionState, Visit
+
+__all__ = ["HANDLERS", "evolve"]
+
+Handler = Callable[[SessionState, Event], None]
+HANDLERS: dict[str, Handler] = {}
+
+
+def evolve(state: SessionState, event: Event) -> None:
+    """Fold ``event``; a type nobody knows is marked and skipped (B-92)."""
+    handler = HANDLERS.get(event.type)
+    if handler is not None:
+        handler(state, event)
+    elif event.type not in EVENTS and event.type not in state.unknown_types:
+        state.unknown_types.append(event.type)
+    state.seq = event.seq
+
+
+def _on(*types: str) -> Callable[[Handler], Handler]:
+    def register(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(types, handler))
+        return handler
+
+    return register
+
+
+@_on("session.created")
+def _created(state: SessionState, event: Event) -> None:
+    state.status = "created"
+    state.created = dict(event.payload)
+    state.created_event_id = event.id
+    state.config_digest = event.payload["config_digest"]
+    state.budget = dict(event.payload.get("budget") or {})
+
+
+@_on("session.started", "session.resumed")
+def _active(state: SessionState, event: Event) -> None:
+    state.status = "active"
+    state.pausing = None
+
+
+@_on("session.paused")
+def _paused(state: SessionState, event: Event) -> None:
+    state.status = "paused"
+    state.pausing = None
+
+
+@_on("session.awaiting")
+def _awaiting(state: SessionState, event: Event) -> None:
+    state.status = "awaiting_approval"
+    for approval_id in event.payload["approval_ids"]:
+        state.approvals[approval_id].awaited = True
+
+
+@_on("session.cancelled", "session.completed")
+def _ended(state: SessionState, event: Event) -> None:
+    state.status = event.type.removeprefix("session.")
+    _close(state)
+
+
+@_on("session.failed")
+def _failed(state: SessionState, event: Event) -> None:
+    state.status = "failed"
+    payload = event.payload
+    state.failure = Failure(
+        payload["code"], payload["message"], list(payload.get("findings", ())), payload.get("hint")
+    )
+    _close(state)
+
+
+def _close(state: SessionState) -> None:
+    state.open.clear()
+    state.reserved.clear()
+    state.cancelling = state.pausing = None
+
+
+@_on("command.received")
+def _command(state: SessionState, event: Event) -> None:
+    if event.payload["kind"] == "cancel" and not state.final:
+        state.cancelling = str((event.payload.get("body") or {}).get("reason", "cancelled"))
+    if event.payload["kind"] == "pause" and state.status in ("active", "awaiting_approval"):
+        state.pausing = str((event.payload.get("body") or {}).get("reason", "operator"))
+
+
+@_on("config.migrated")
+def _migrated(state: SessionState, event: Event) -> None:
+    state.config_digest = event.payload["new_digest"]
+
+
+@_on("plugin.failed")
+def _plugin_failed(state: SessionState, event: Event) -> None:
+    state.plugin_failures += 1
+
+
+@_on("stage.entered")
+def _entered(state: SessionState, event: Event) -> None:
+    payload = event.payload
+    state.visits += 1
+    state.visits_of[payload["stage"]] = state.visits_of.get(payload["stage"], 0) + 1
+    state.target = None
+    state.visit = Visit(
+        stage=payload["stage"],
+        visit_id=payload["visit_id"],
+        index=payload["visit_index"],
+        persona=payload["persona"],
+        executor=payload["executor"],
+        model=payload["model"],
+        max_attempts=payload["max_attempts"],
+    )
+
+
+@_on("stage.skipped")
+def _skipped(state: SessionState, event: Event) -> None:
+    _visit(state).skipped = True
+
+
+@_on("stage.left")
+def _left(state: SessionState, event: Event) -> None:
+    _visit(state).left = True
+
+
+@_on("transition.taken")
+def _transition(state: SessionState, event: Event) -> None:
+    state.target = event.payload["target"]
+
+
+def _visit(state: SessionState) -> Visit:
+    assert state.visit is not None, "an event of a visit without a visit"
+    return state.visit
+
+
+@_on("context.requested", "validation.requested", "role.requested")
+def _requested(state: SessionState, event: Event) -> None:
+    kind = event.type.removesuffix(".requested")
+    payload = dict(event.payload)
+    effect_id = payload["effect_id"]
+    state.open[effect_id] = OpenRequest(kind, effect_id, payload, event.seq, event.id)
+    if kind == "role":
+        _visit(state).requested[payload["request_id"]] = payload["role_call_id"]
+
+
+@_on("context.assembled")
+def _assembled(state: SessionState, event: Event) -> None:
+    state.open.pop(event.payload["effect_id"], None)
+    visit = _visit(state)
+    visit.pack_ref = event.payload["pack_ref"]
+    visit.facts_ref = event.payload["facts_ref"]
+    state.steering.clear()
+
+
+@_on("context.failed")
+def _context_failed(state: SessionState, event: Event) -> None:
+    state.open.pop(event.payload["effect_id"], None)
+    _attempt_failed(_visit(state), event.payload["error"])
+
+
+def _attempt_failed(visit: Visit, error: dict[str, Any]) -> None:
+    code = error.get("code") or error.get("name") or "failed"
+    details = error.get("details") or {}
+    visit.failure = Failure(code, error.get("message", ""), list(details.get("findings", ())), details.get("hint"))
+
+
+@_on("role.suspended")
+def _suspended(state: SessionState, event: Event) -> None:
+    request = state.open_of(event.payload["role_call_id"])
+    if request is not None:
+        request.suspended = (event.payload["kind"], event.payload["wait_id"])
+        request.rounds += 1
+
+
+@_on("role.returned", "role.failed")
+def _role_ended(state: SessionState, event: Event) -> None:
+    payload = event.payload
+    request = state.open.pop(payload["effect_id"], None)
+    if request is None:
+        return
+    outcome: dict[str, Any] = {"request_id": request.payload["request_id"], "ok": event.type == "role.returned"}
+    if outcome["ok"]:
+        outcome["value_ref"] = payload["output_ref"]
+    else:
+        outcome["error"] = payload["error"]
+    _visit(state).outcomes.append(outcome)
+
+
+@_on("validation.passed", "validation.failed", "validation.errored")
+def _validated(state: SessionState, event: Event) -> None:
+    payload = event.payload
+    state.open.pop(payload["effect_id"], None)
+    visit, level = _visit(state), payload["level"]
+    if event.type == "validation.passed":
+        visit.passed.append(level)
+        if level == "payload":
+            visit.body_ref, visit.status = payload.get("body_ref"), payload.get("status")
+            visit.warnings = list(payload.get("findings", ()))
+    elif event.type == "validation.failed":
+        findings = list(payload.get("findings", ()))
+        text = "; ".join(str(f["message"]) for f in findings if f.get("severity") == "error")
+        visit.failure = Failure(f"validation.{level}", text or f"{level} validation failed", findings)
+    else:
+        text = "; ".join(str(error.get("message", "")) for error in payload["errors"])
+        visit.failure = Failure("validator_error", text or "a validator gave no verdict")
+
+
+@_on("artifact.proposed")
+def _proposed(state: SessionState, event: Event) -> None:
+    visit = _visit(state)
+    visit.artifact_id = event.payload["artifact_id"]
+    visit.artifact_type = event.payload["type"]
+    visit.output_ref = event.payload["output_ref"]
+
+
+@_on("artifact.accepted")
+def _accepted(state: SessionState, event: Event) -> None:
+    visit, payload = _visit(state), event.payload
+    visit.accepted, visit.status, visit.body = True, payload["status"], payload.get("body")
+    state.artifacts.append(
+        {
+            "ref": f"artifact://sha256-{payload['body_ref']}",
+            "artifact_id": payload["artifact_id"],
+            "type": payload["type"],
+            "status": payload["status"],
+            "stage": visit.stage,
+            "visit_id": visit.visit_id,
+        }
+    )
+
+
+@_on("artifact.rejected")
+def _rejected(state: SessionState, event: Event) -> None:
+    _visit(state).status = "rejected"
+
+
+@_on("retry.scheduled")
+def _retry(state: SessionState, event: Event) -> None:
+    visit, payload = _visit(state), event.payload
+    visit.attempt = payload["attempt"]
+    visit.retries += 1
+    visit.feedback = payload["reason"] if payload["inject"] else None
+    visit.temperature = payload.get("temperature", visit.temperature)
+    visit.passed = [level for level in visit.passed if level == "routing"]
+    visit.pack_ref = visit.facts_ref = visit.artifact_id = visit.output_ref = None
+    visit.body_ref = visit.status = visit.failure = visit.body = None
+    visit.accepted = visit.given_up = False
+    visit.requested, visit.outcomes, visit.warnings = {}, [], []
+
+
+@_on("approval.requested")
+def _approval_requested(state: SessionState, event: Event) -> None:
+    approval_id = event.payload["approval_id"]
+    state.approvals[approval_id] = Approval(approval_id, dict(event.payload))
+
+
+@_on("approval.granted", "approval.denied", "approval.bypassed", "approval.expired", "approval.superseded")
+def _approval_ended(state: SessionState, event: Event) -> None:
+    approval = state.approvals[event.payload["approval_id"]]
+    approval.status = event.type.removeprefix("approval.")
+    approval.ended = dict(event.payload)
+    approval.grant_event_id = event.id
+    if event.payload.get("scope") == "session":
+        asked = approval.payload
+        state.grants.append({"name": asked["name"], "tier": asked["tier"], "approval_id": approval.approval_id})
+
+
+@_on("steering.received")
+def _steering(state: SessionState, event: Event) -> None:
+    state.steering.append(event.payload["text"])
+
+
+@_on("harness.model.called")
+def _model_called(state: SessionState, event: Event) -> None:
+    _count_call(state, event)
+    state.usage.calls += 1
+
+
+def _count_call(state: SessionState, event: Event) -> None:
+    request = state.open_of(str(event.refs.get("role_call_id", "")))
+    if request is not None:
+        request.calls += 1
+
+
+@_on("harness.model.responded")
+def _model_responded(state: SessionState, event: Event) -> None:
+    usage = event.payload["response"]["usage"]
+    total = state.usage
+    total.input_tokens += usage.get("inputTokens", 0)
+    total.output_tokens += usage.get("outputTokens", 0)
+    total.cached_input_tokens += usage.get("cachedInputTokens", 0)
+    total.reasoning_tokens += usage.get("reasoningTokens", 0)
+    total.unknown_calls += 0 if usage.get("known", False) else 1
+
+
+@_on("harness.tool_call.started")
+def _tool_started(state: SessionState, event: Event) -> None:
+    _count_call(state, event)
+    cause = event.refs.get("causation_id")
+    for approval in state.approvals.values():
+        if approval.grant_event_id is not None and approval.grant_event_id == cause:
+            approval.consumed = True
+
+
+@_on("harness.tool_call.succeeded", "harness.tool_call.failed")
+def _tool_ended(state: SessionState, event: Event) -> None:
+    _count_call(state, event)
+
+
+@_on("harness.session.started")
+def _role_started(state: SessionState, event: Event) -> None:
+    _count_call(state, event)
+
+
+@_on("effect.in_doubt")
+def _in_doubt(state: SessionState, event: Event) -> None:
+    state.in_doubt[event.payload["effect_id"]] = dict(event.payload)
+
+
+@_on("effect.settled")
+def _settled(state: SessionState, event: Event) -> None:
+    state.in_doubt.pop(event.payload["effect_id"], None)
+    state.settled[event.payload["effect_id"]] = dict(event.payload)
+
+
+@_on("budget.reserved")
+def _reserved(state: SessionState, event: Event) -> None:
+    state.reserved[event.payload["call_id"]] = event.payload["tokens"]
+
+
+@_on("budget.settled")
+def _budget_settled(state: SessionState, event: Event) -> None:
+    state.reserved.pop(event.payload["call_id"], None)
+    state.spent_tokens += event.payload["tokens"]
+
+
+@_on("budget.exhausted")
+def _exhausted(state: SessionState, event: Event) -> None:
+    state.exhausted = dict(event.payload)
+
+
+@_on("budget.raised")
+def _raised(state: SessionState, event: Event) -> None:
+    state.budget.update(event.payload["limits"])
+    state.exhausted = None

@@ -1,0 +1,47 @@
+"""State in, effects out: what should be under way now. Asking twice names the same effects."""
+
+from __future__ import annotations
+
+from .effects import Ask, Effect, GatherContext, RunRole, Validate
+from .state import OpenRequest, SessionState
+
+__all__ = ["react"]
+
+_KINDS: dict[str, type[GatherContext] | type[RunRole] | type[Validate]] = {
+    "context": GatherContext,
+    "role": RunRole,
+    "validation": Validate,
+}
+
+
+def react(state: SessionState) -> list[Effect]:
+    """Every effect that may run; none while the session is final, paused or about to be."""
+    if state.status not in ("active", "awaiting_approval") or state.pausing or state.cancelling:
+        return []
+    effects: list[Effect] = [
+        _KINDS[request.kind](request.effect_id, f"{request.effect_id}#{request.rounds}")
+        for request in state.open.values()
+        if _may_run(state, request)
+    ]
+    effects += [
+        Ask(approval.approval_id, approval.approval_id)
+        for approval in state.approvals.values()
+        if approval.status == "pending"
+    ]
+    return effects
+
+
+def _may_run(state: SessionState, request: OpenRequest) -> bool:
+    if request.suspended is None:
+        return True
+    kind, wait_id = request.suspended
+    if kind == "approval":
+        return not any(
+            approval.status == "pending" and approval.payload.get("role_call_id") == request.payload["role_call_id"]
+            for approval in state.approvals.values()
+        )
+    if kind == "budget":
+        return state.exhausted is None
+    if kind == "in_doubt":
+        return wait_id not in state.in_doubt
+    return kind == "pause" and state.status == "active"

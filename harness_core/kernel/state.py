@@ -1,0 +1,140 @@
+"""What is open in one session: the fold of its events, with references instead of contents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+__all__ = ["FINAL", "Approval", "Failure", "OpenRequest", "SessionState", "Usage", "Visit"]
+
+FINAL = frozenset({"completed", "failed", "cancelled"})
+
+
+@attrs.define
+class Failure:
+    """Why an attempt or a session failed."""
+
+    code: str
+    message: str
+    findings: list[Any] = attrs.Factory(list)
+    hint: str | None = None
+
+
+@attrs.define
+class OpenRequest:
+    """A kernel request without its result; ``suspended`` says what a role call waits for."""
+
+    kind: str  # context, validation, role
+    effect_id: str
+    payload: dict[str, Any]
+    seq: int
+    event_id: str
+    suspended: tuple[str, str] | None = None
+    rounds: int = 0
+    calls: int = 0
+
+
+@attrs.define
+class Approval:
+    """One approval; kept while its session may still need it."""
+
+    approval_id: str
+    payload: dict[str, Any]
+    status: str = "pending"  # pending, granted, denied, bypassed, expired, superseded
+    ended: dict[str, Any] | None = None
+    grant_event_id: str | None = None
+    consumed: bool = False
+    awaited: bool = False  # nobody answered yet, a person must
+
+
+@attrs.define
+class Usage:
+    """Token counts; the cached and reasoning ones are subsets and never added (A-68)."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    reasoning_tokens: int = 0
+    unknown_calls: int = 0
+    calls: int = 0
+
+
+@attrs.define
+class Visit:
+    """The stage visit that is open."""
+
+    stage: str
+    visit_id: str
+    index: int
+    persona: str
+    executor: str
+    model: str
+    max_attempts: int
+    attempt: int = 1
+    retries: int = 0
+    passed: list[str] = attrs.Factory(list)
+    pack_ref: str | None = None
+    facts_ref: str | None = None
+    requested: dict[str, str] = attrs.Factory(dict)  # request id -> role call id
+    outcomes: list[dict[str, Any]] = attrs.Factory(list)
+    artifact_id: str | None = None
+    artifact_type: str | None = None
+    output_ref: str | None = None
+    body_ref: str | None = None
+    status: str | None = None
+    body: Any = None
+    accepted: bool = False
+    warnings: list[Any] = attrs.Factory(list)
+    failure: Failure | None = None
+    given_up: bool = False
+    skipped: bool = False
+    feedback: str | None = None
+    temperature: float | None = None
+    left: bool = False
+
+
+@attrs.define
+class SessionState:
+    """The state of one session. Mutable, owned by the loop, thrown away after a failed append (D-9)."""
+
+    session_id: str = ""
+    status: str = ""  # "" before session.created
+    seq: int = 0
+    created_event_id: str = ""
+    created: dict[str, Any] = attrs.Factory(dict)
+    created_at: str = ""
+    updated_at: str = ""
+    config_digest: str = ""
+    visit: Visit | None = None
+    visits: int = 0
+    visits_of: dict[str, int] = attrs.Factory(dict)
+    target: str | None = None  # where a committed transition leads
+    open: dict[str, OpenRequest] = attrs.Factory(dict)
+    approvals: dict[str, Approval] = attrs.Factory(dict)
+    grants: list[dict[str, Any]] = attrs.Factory(list)
+    steering: list[str] = attrs.Factory(list)
+    artifacts: list[dict[str, Any]] = attrs.Factory(list)
+    usage: Usage = attrs.Factory(Usage)
+    reserved: dict[str, int] = attrs.Factory(dict)  # call id -> tokens
+    spent_tokens: int = 0
+    budget: dict[str, float] = attrs.Factory(dict)
+    exhausted: dict[str, Any] | None = None
+    in_doubt: dict[str, dict[str, Any]] = attrs.Factory(dict)
+    settled: dict[str, dict[str, Any]] = attrs.Factory(dict)
+    plugin_failures: int = 0
+    pausing: str | None = None
+    cancelling: str | None = None
+    failure: Failure | None = None
+    unknown_types: list[str] = attrs.Factory(list)
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing can change any more (I-20)."""
+        return self.status in FINAL
+
+    def open_of(self, role_call_id: str) -> OpenRequest | None:
+        """The open role call of that id."""
+        return next(
+            (r for r in self.open.values() if r.kind == "role" and r.payload["role_call_id"] == role_call_id), None
+        )

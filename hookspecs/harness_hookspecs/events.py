@@ -1,0 +1,581 @@
+"""The closed vocabulary: every event type, its category, its version and the model of its payload.
+
+Stores, loop and observers handle :class:`~harness_hookspecs.store.StoredEvent`; the models here check a payload on
+append and decode it on demand. Kernel events are snake_case, seed A's are camelCase (domain.md, naming rule). Large
+things stand in the blob store: a field that ends in ``_ref``, ``manifestHash`` and each entry of
+``request.messages`` is the lower-case SHA-256 of the content there.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from .errors import VocabularyError
+from .messages import ArtifactRef, ErrorEnvelope, ToolCallRequest, ToolReference, Usage
+from .role import ExecutorRole
+from .tool import EffectClass, Tier
+from .validator import Finding, Level
+from .value import Json, Value, WireModel
+
+__all__ = ["ACTORS", "CATEGORIES", "EVENTS", "Category", "EventType", "category_of", "check_payload"]
+
+Category = Literal["domain", "system", "inference", "tool", "approval", "compression", "lifecycle"]
+CATEGORIES: tuple[Category, ...] = (
+    "domain", "system", "inference", "tool", "approval", "compression", "lifecycle",
+)  # fmt: skip
+ACTORS = ("operator", "runner", "agent", "model", "system")
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Attempt = Annotated[int, Field(ge=1)]
+Effect = EffectClass
+
+
+class _Requested(Value):
+    """The intent of a kernel effect."""
+
+    effect_id: str
+    effect_class: Effect = "keyed"
+    digest: Digest | None = None
+
+
+class SessionCreated(Value):
+    title: str
+    text_ref: Digest
+    project: str
+    config_digest: Digest
+    config_ref: Digest
+    parent_id: str | None = None
+    plugins: tuple[Json, ...] = ()
+    on_ask: Literal["ask", "suspend", "deny"]
+    yolo: Literal["off", "on", "destructive"] = "off"
+    budget: Json = None
+    seed: int
+    schema_version: int = 1
+
+
+class SessionStarted(Value):
+    pass
+
+
+class SessionReason(Value):
+    reason: str
+    by: str | None = None
+
+
+class SessionAwaiting(Value):
+    approval_ids: tuple[str, ...]
+
+
+class SessionFailed(Value):
+    code: str
+    message: str
+    stage: str | None = None
+    findings: tuple[Finding, ...] = ()
+    hint: str | None = None
+
+
+class SessionCompleted(Value):
+    artifact_refs: tuple[str, ...] = ()
+
+
+class CommandReceived(Value):
+    command_id: str
+    kind: str
+    body: Json = None
+
+
+class ConfigLoaded(Value):
+    digest: Digest
+    content_ref: Digest
+
+
+class ConfigMigrated(Value):
+    old_digest: Digest
+    new_digest: Digest
+    content_ref: Digest
+    changes: tuple[Json, ...]
+
+
+class PluginFailed(Value):
+    plugin: str
+    offer: str | None = None
+    error: ErrorEnvelope
+
+
+class StageEntered(Value):
+    stage: str
+    visit_id: str
+    visit_index: int
+    persona: str
+    executor: str
+    model: str
+    max_attempts: Attempt
+
+
+class StageLeft(Value):
+    stage: str
+    visit_id: str
+    status: str
+    attempts: int
+
+
+class StageSkipped(Value):
+    stage: str
+    visit_id: str
+    reason: str
+
+
+class TransitionTaken(Value):
+    visit_id: str
+    source: str
+    target: str
+    rule: str
+    rule_index: int
+    values: Json
+
+
+class ContextRequested(_Requested):
+    visit_id: str
+    attempt: Attempt
+
+
+class ContextAssembled(Value):
+    effect_id: str
+    visit_id: str
+    attempt: Attempt
+    facts_ref: Digest
+    pack_ref: Digest
+    tokens: int
+    budget_tokens: int
+    counted_by: str
+    items: int
+    left_out: int
+
+
+class Failed(Value):
+    effect_id: str
+    error: ErrorEnvelope
+
+
+class RoleRequested(_Requested):
+    role_call_id: str
+    request_id: str
+    role: ExecutorRole
+    persona: str
+    visit_id: str
+    attempt: Attempt
+    task_ref: Digest
+    params: Json = None
+
+
+class RoleResolved(Value):
+    role_call_id: str
+    plugin: str
+    plugin_version: str
+    offer: str
+    default: bool
+
+
+class RoleDelegated(Value):
+    role_call_id: str
+    source: str
+    target: str
+
+
+class RoleSuspended(Value):
+    role_call_id: str
+    kind: str
+    wait_id: str
+
+
+class RoleReturned(Value):
+    role_call_id: str
+    effect_id: str
+    output_ref: Digest
+    artifact_refs: tuple[ArtifactRef, ...] = ()
+
+
+class RoleFailed(Value):
+    role_call_id: str
+    effect_id: str
+    error: ErrorEnvelope
+
+
+class RoleNote(Value):
+    role_call_id: str
+    text: str
+    facts: Json = None
+    remote: bool = False
+
+
+class TaskKind(WireModel):
+    kind: Literal["plan", "orchestrate", "execute_step", "fix_step"]
+
+
+class RoleSessionStarted(WireModel):
+    run_id: str
+    role: ExecutorRole
+    task: TaskKind
+    manifest_hash: Digest
+    parent_run_id: str | None = None
+
+
+class RoleSessionCompleted(WireModel):
+    run_id: str
+    output_ref: Digest | None = None
+    usage: Usage
+
+
+class RoleSessionFailed(WireModel):
+    run_id: str
+    error: ErrorEnvelope
+
+
+class ModelIdentity(WireModel):
+    provider: str
+    model_id: str
+
+
+class ModelRequestRecord(WireModel):
+    model: ModelIdentity
+    messages: tuple[Digest, ...]
+    tools: tuple[ToolReference, ...] = ()
+    params: Json = None
+
+
+class ModelCalled(WireModel):
+    turn: Attempt
+    call_id: str
+    scope: str = ""
+    prompt_hash: Digest
+    request: ModelRequestRecord
+    reserved_tokens: int = 0
+
+
+class ModelResponse(WireModel):
+    text: str | None = None
+    tool_calls: tuple[ToolCallRequest, ...] = ()
+    finish_reason: Literal["stop", "length", "tool_calls", "refusal", "error"]
+    message_ref: Digest
+    usage: Usage
+
+
+class ModelResponded(WireModel):
+    turn: Attempt
+    call_id: str
+    step_path: str | None = None
+    model: ModelIdentity
+    response: ModelResponse
+    timing: Json = None
+
+
+class ModelFailed(WireModel):
+    turn: Attempt
+    call_id: str
+    error: ErrorEnvelope
+
+
+class ToolCallBase(WireModel):
+    call_id: str
+    caller: Literal["model", "code"]
+    tool_name: str
+    args: Json
+    turn: Attempt | None = None
+    call_index: int | None = None
+    scope: Json = None
+
+
+class ToolCallStarted(ToolCallBase):
+    effect_class: Effect
+    args_digest: Digest
+    tier: Tier
+
+
+class ToolCallSucceeded(ToolCallBase):
+    result: Json
+    result_ref: Digest | None = None
+    truncated: bool = False
+    duration_ms: int | None = None
+
+
+class ToolCallFailed(ToolCallBase):
+    error: ErrorEnvelope
+    duration_ms: int | None = None
+
+
+class ExecuteStepStarted(WireModel):
+    run_id: str
+    step_id: str
+    uses: Literal["ai.generate", "code.run", "tool.call", "decision", "parallel"]
+    step_path: str
+    visit_index: int
+
+
+class ExecuteStepSucceeded(ExecuteStepStarted):
+    output_ref: Digest
+
+
+class ValidationRequested(_Requested):
+    visit_id: str
+    attempt: Attempt
+    level: Level
+    validators: tuple[str, ...]
+
+
+class ValidationEnded(Value):
+    effect_id: str
+    level: Level
+    findings: tuple[Finding, ...] = ()
+    body_ref: Digest | None = None
+    status: str | None = None
+
+
+class ValidationErrored(Value):
+    effect_id: str
+    level: Level
+    errors: tuple[Json, ...]
+
+
+class ArtifactProposed(Value):
+    artifact_id: str
+    type: str
+    visit_id: str
+    attempt: Attempt
+    output_ref: Digest
+
+
+class ArtifactAccepted(Value):
+    artifact_id: str
+    type: str
+    status: str
+    body_ref: Digest
+    body: Json = None
+    warnings: tuple[Finding, ...] = ()
+
+
+class ArtifactRejected(Value):
+    artifact_id: str
+    level: Level
+    findings: tuple[Finding, ...] = ()
+
+
+class ApprovalRequested(Value):
+    approval_id: str
+    subject: Literal["tool", "artifact", "inference"]
+    name: str
+    tier: Tier
+    args: Json
+    digest: Digest
+    rule: str
+    visit_id: str
+    persona: str
+    role_call_id: str | None = None
+    call_id: str | None = None
+    preview_ref: Digest | None = None
+
+
+class ApprovalEnded(Value):
+    approval_id: str
+    digest: Digest
+    by: str
+    kind: Literal["person", "policy", "grant", "yolo", "on_ask", "system"]
+    scope: Literal["once", "session"] = "once"
+    say: str | None = None
+    reason: str | None = None
+
+
+class SteeringReceived(Value):
+    text: str
+    source: str
+    approval_id: str | None = None
+
+
+class EffectInDoubt(Value):
+    effect_id: str
+    role_call_id: str
+    call_id: str
+    tool_name: str
+    args_digest: Digest
+
+
+class EffectSettled(Value):
+    effect_id: str
+    outcome: Literal["happened", "never_happened"]
+    by: str
+    kind: Literal["probe", "policy", "person"]
+    value: Json = None
+
+
+class EffectIgnored(Value):
+    effect_id: str
+    reason: str
+
+
+class BudgetEvent(Value):
+    call_id: str
+    tokens: int
+    known: bool = True
+
+
+class BudgetExhaustedEvent(Value):
+    dimension: Literal["tokens", "calls", "seconds"]
+    limit: float
+    used: float
+    wanted: float
+
+
+class BudgetRaised(Value):
+    limits: Json
+
+
+class RetryScheduled(Value):
+    visit_id: str
+    attempt: Attempt
+    strategy: Literal["retry", "fail_safe", "fail_fast", "corrective"]
+    code: str
+    reason: str
+    inject: bool
+    temperature: float | None = None
+
+
+class StorePruned(Value):
+    stream: str
+    last_seq: int
+    last_hash: str
+
+
+class EventType(NamedTuple):
+    """One entry of the vocabulary."""
+
+    category: Category
+    version: int
+    payload: type[Value]
+
+
+_PREFIXES: tuple[tuple[str, Category], ...] = (
+    ("harness.session.", "lifecycle"),
+    ("harness.execute_step.", "lifecycle"),
+    ("harness.model.", "inference"),
+    ("harness.tool_call.", "tool"),
+    ("inference.", "inference"),
+    ("provider.", "inference"),
+    ("tool.", "tool"),
+    ("bash.", "tool"),
+    ("network.", "tool"),
+    ("sandbox.", "tool"),
+    ("effect.", "tool"),
+    ("approval.", "approval"),
+    ("context.", "compression"),
+    ("compression.", "compression"),
+    ("session.", "lifecycle"),
+    ("command.", "lifecycle"),
+    ("run.", "lifecycle"),
+    ("task.", "lifecycle"),
+    ("attempt.", "lifecycle"),
+    ("lease.", "lifecycle"),
+    ("runner.", "lifecycle"),
+    ("config.", "system"),
+    ("plugin.", "system"),
+    ("store.", "system"),
+    ("budget.", "system"),
+    ("secret.", "system"),
+    ("replay.", "system"),
+)
+
+
+def category_of(event_type: str) -> Category:
+    """The one category of a type; a type nobody knows is ``domain`` unless its prefix says otherwise."""
+    return next((category for prefix, category in _PREFIXES if event_type.startswith(prefix)), "domain")
+
+
+_PAYLOADS: dict[str, type[Value]] = {
+    "session.created": SessionCreated,
+    "session.started": SessionStarted,
+    "session.paused": SessionReason,
+    "session.resumed": SessionReason,
+    "session.awaiting": SessionAwaiting,
+    "session.cancelled": SessionReason,
+    "session.failed": SessionFailed,
+    "session.completed": SessionCompleted,
+    "command.received": CommandReceived,
+    "config.loaded": ConfigLoaded,
+    "config.migrated": ConfigMigrated,
+    "plugin.failed": PluginFailed,
+    "stage.entered": StageEntered,
+    "stage.left": StageLeft,
+    "stage.skipped": StageSkipped,
+    "transition.taken": TransitionTaken,
+    "context.requested": ContextRequested,
+    "context.assembled": ContextAssembled,
+    "context.failed": Failed,
+    "role.requested": RoleRequested,
+    "role.resolved": RoleResolved,
+    "role.delegated": RoleDelegated,
+    "role.suspended": RoleSuspended,
+    "role.returned": RoleReturned,
+    "role.failed": RoleFailed,
+    "role.note": RoleNote,
+    "harness.session.started": RoleSessionStarted,
+    "harness.session.completed": RoleSessionCompleted,
+    "harness.session.failed": RoleSessionFailed,
+    "harness.model.called": ModelCalled,
+    "harness.model.responded": ModelResponded,
+    "harness.model.failed": ModelFailed,
+    "harness.tool_call.started": ToolCallStarted,
+    "harness.tool_call.succeeded": ToolCallSucceeded,
+    "harness.tool_call.failed": ToolCallFailed,
+    "harness.execute_step.started": ExecuteStepStarted,
+    "harness.execute_step.succeeded": ExecuteStepSucceeded,
+    "validation.requested": ValidationRequested,
+    "validation.passed": ValidationEnded,
+    "validation.failed": ValidationEnded,
+    "validation.errored": ValidationErrored,
+    "artifact.proposed": ArtifactProposed,
+    "artifact.accepted": ArtifactAccepted,
+    "artifact.rejected": ArtifactRejected,
+    "approval.requested": ApprovalRequested,
+    "approval.granted": ApprovalEnded,
+    "approval.denied": ApprovalEnded,
+    "approval.expired": ApprovalEnded,
+    "approval.bypassed": ApprovalEnded,
+    "approval.superseded": ApprovalEnded,
+    "steering.received": SteeringReceived,
+    "effect.in_doubt": EffectInDoubt,
+    "effect.settled": EffectSettled,
+    "effect.ignored": EffectIgnored,
+    "budget.reserved": BudgetEvent,
+    "budget.settled": BudgetEvent,
+    "budget.exhausted": BudgetExhaustedEvent,
+    "budget.raised": BudgetRaised,
+    "retry.scheduled": RetryScheduled,
+    "store.pruned": StorePruned,
+}
+
+EVENTS: dict[str, EventType] = {
+    name: EventType(category_of(name), 1, payload) for name, payload in _PAYLOADS.items()
+}
+
+
+def check_payload(event_type: str, payload: dict[str, Any]) -> None:
+    """Check a payload before its append.
+
+    Args:
+        event_type: A type of the vocabulary.
+        payload: Plain JSON in wire spelling, optional fields absent rather than null.
+
+    Raises:
+        VocabularyError: ``vocabulary.unknown`` for a type nobody declared, ``vocabulary.payload`` for a payload that
+            does not fit, naming every field that is wrong (a cost among a usage's fields is one).
+    """
+    known = EVENTS.get(event_type)
+    if known is None:
+        raise VocabularyError(f"{event_type} is not an event type", code="vocabulary.unknown", type=event_type)
+    from pydantic import ValidationError
+
+    try:
+        known.payload.model_validate(payload)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise VocabularyError(f"{event_type}: {problems}", code="vocabulary.payload", type=event_type) from error
