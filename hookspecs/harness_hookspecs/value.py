@@ -2,8 +2,8 @@
 
 ``Value`` is the base of what outlives the process in snake_case (configuration, the envelope), ``WireModel`` the base
 of what crosses a wire in camelCase. Both refuse unknown fields and cannot be changed. What was read is written back as
-it was read: an absent field stays absent. What was built in Python is written in full, except that a ``Maybe`` field
-given as None is absent. On a wire a ``Maybe`` field is absent, never null.
+it was read: an absent field stays absent. What was built in Python is written in full, except that None stands for
+absent in every optional field but a ``Json`` one. On a wire a ``Maybe`` field is absent, never null.
 """
 
 from __future__ import annotations
@@ -12,10 +12,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Self, TypeVar
 
-from harness_hookspecs.errors import CodecError, ValidationFailed
-from harness_hookspecs.kit import codec
-from harness_hookspecs.kit.frozen import FrozenDict, FrozenList, freeze, thaw
-from harness_hookspecs.kit.strict import MAX_INTEGER
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -30,6 +26,11 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
+from .errors import CodecError, ValidationFailed
+from .kit import codec
+from .kit.frozen import FrozenDict, FrozenList, freeze, thaw
+from .kit.strict import MAX_INTEGER
+
 __all__ = [
     "Count",
     "Digest",
@@ -40,6 +41,7 @@ __all__ = [
     "JsonObject",
     "Maybe",
     "Name",
+    "Number",
     "PositiveCount",
     "Table",
     "Text",
@@ -123,6 +125,9 @@ Count = Annotated[int, Field(strict=True, ge=0, le=MAX_INTEGER)]
 PositiveCount = Annotated[int, Field(strict=True, ge=1, le=MAX_INTEGER)]
 """A whole number from 1 to 2^53-1."""
 
+Number = Annotated[int, Strict()] | Annotated[float, Strict()]
+"""A finite number; 1 and 1.0 are written back as they were read."""
+
 
 def _wire_name(name: str) -> str:
     return to_camel(name.rstrip("_"))
@@ -136,9 +141,11 @@ class Value(BaseModel):
     )
 
     def __init__(self, /, **data: Any) -> None:
-        maybe, with_default = _optional_fields(type(self))
-        super().__init__(**{name: item for name, item in data.items() if item is not None or name not in maybe})
-        self.__pydantic_fields_set__.update(with_default)
+        none_is_absent, written_anyway = _optional_fields(type(self))
+        super().__init__(
+            **{name: item for name, item in data.items() if item is not None or name not in none_is_absent}
+        )
+        self.__pydantic_fields_set__.update(written_anyway)
 
     # Tells pydantic that reading a document need not go through __init__, which only fills in what Python left out.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -193,12 +200,13 @@ class WireModel(Value):
 
 @cache
 def _optional_fields(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
-    """The names and wire names of the ``Maybe`` fields, and the names of the other fields that have a default."""
+    """The names and wire names of the fields where None means absent, and the names of those with another default."""
     fields = model.model_fields
-    maybe = {name for name, field in fields.items() if any(isinstance(mark, _AbsentOrSet) for mark in field.metadata)}
-    wire_names = {fields[name].alias or name for name in maybe}
-    with_default = {name for name, field in fields.items() if not field.is_required() and name not in maybe}
-    return frozenset(maybe | wire_names), frozenset(with_default)
+    optional = {name for name, field in fields.items() if field.default is None}
+    absent = {name for name in optional if not any(isinstance(mark, _Frozen) for mark in fields[name].metadata)}
+    wire_names = {fields[name].alias or name for name in absent}
+    others = {name for name, field in fields.items() if not field.is_required()} - optional
+    return frozenset(absent | wire_names), frozenset(others)
 
 
 def explain(error: ValidationError, name: str, value: Any) -> ValidationFailed:

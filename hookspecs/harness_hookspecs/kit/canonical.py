@@ -6,6 +6,7 @@ import hashlib
 from typing import Any, Final
 
 import orjson
+
 from harness_hookspecs.errors import CodecError
 from harness_hookspecs.kit.strict import fault
 

@@ -16,6 +16,7 @@ from math import isfinite
 from typing import Any, Final, NoReturn
 
 import orjson
+
 from harness_hookspecs.errors import CodecError
 from harness_hookspecs.kit.strict import MAX_INTEGER, MAX_WRITE_DEPTH, fault
 

@@ -120,15 +120,19 @@ class _NotJsonError(Exception):
 def _freeze(value: Any, depth: int) -> Any:
     if isinstance(value, str):
         return _text(value)
-    if value is None or value is True or value is False:
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, (dict, list, tuple)):
-        if depth <= 0:
-            raise _NotJsonError
-        if isinstance(value, dict):
-            return FrozenDict({_key(key): _freeze(item, depth - 1) for key, item in value.items()})
-        return FrozenList([_freeze(item, depth - 1) for item in value])
+        return _container(value, depth)
     return _number(value)
+
+
+def _container(value: Any, depth: int) -> Any:
+    if depth <= 0:
+        raise _NotJsonError
+    if isinstance(value, dict):
+        return FrozenDict({_key(key): _freeze(item, depth - 1) for key, item in value.items()})
+    return FrozenList([_freeze(item, depth - 1) for item in value])
 
 
 def _key(key: Any) -> str:
