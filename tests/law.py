@@ -19,6 +19,9 @@ from pathlib import Path, PurePosixPath
 CONTRACT = "harness_hookspecs"
 CORE = "harness_core"
 
+#: Inside the core a part may use its own height and what is below.
+LAYERS = {"cli": 3, "shell": 2, "settings": 1, "kernel": 0}
+
 #: What only ports may use, everywhere else. The second set is open to a plugin's ``<kind>.py``.
 WAITING = frozenset(
     "time random secrets threading _thread queue concurrent asyncio multiprocessing select selectors sched".split()
@@ -42,9 +45,9 @@ PORT_WORDS = re.compile(r"files|resource", re.IGNORECASE)
 
 #: The pure part of the standard library, which is all that the kernel may use besides the contract and attrs.
 PURE = frozenset(
-    "__future__ abc base64 binascii bisect collections contextlib copy dataclasses datetime decimal enum fractions "
-    "functools graphlib hashlib heapq hmac itertools json keyword math numbers operator re reprlib string struct "
-    "textwrap types typing unicodedata uuid attr attrs typing_extensions".split()
+    "__future__ abc base64 binascii bisect collections contextlib copy dataclasses datetime decimal difflib enum "
+    "fnmatch fractions functools graphlib hashlib heapq hmac ipaddress itertools json keyword math numbers operator "
+    "posixpath re reprlib shlex string struct textwrap types typing unicodedata uuid attr attrs typing_extensions".split()
 )
 
 #: Where the code of strangers is called, imported or told, so that whatever it raises must be caught.
@@ -149,9 +152,8 @@ def _may_import(name: str, place: Place) -> bool:
         return package == CONTRACT and place.package != CONTRACT
     if package != CORE:
         return True
-    layers = {"cli": 2, "shell": 1, "kernel": 0}
     own, other = place.inside.split("/")[0], _first(rest)
-    return layers.get(other, 0) <= layers.get(own, 2)
+    return LAYERS.get(other, 0) <= LAYERS.get(own, len(LAYERS))
 
 
 def _is_kernel(place: Place) -> bool:
@@ -160,7 +162,7 @@ def _is_kernel(place: Place) -> bool:
 
 def _is_pure(name: str) -> bool:
     package = _first(name)
-    return package in PURE or package == CONTRACT or name.startswith(f"{CORE}.kernel")
+    return package in PURE or name.startswith("pathlib.Pure") or package == CONTRACT or name.startswith(f"{CORE}.kernel")
 
 
 # --------------------------------------------------------------------------------------------------- world

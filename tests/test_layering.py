@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from editable import distributions
+from tests import law
+
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def _load(path: Path) -> ModuleType:
-    """Load a module that belongs to no package: the law reads code, it needs none of it to be importable."""
-    import sys
-
-    spec = importlib.util.spec_from_file_location(f"_by_path_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-law = _load(ROOT / "tests" / "law.py")
-editable = _load(ROOT / "contrib" / "editable.py")
-FOLDERS: list[Path] = editable.distributions(ROOT, tests=True)
+FOLDERS: list[Path] = distributions(ROOT, tests=True)
 
 
 def test_every_distribution_is_found_and_read() -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ast
 import configparser
-import importlib.util
 import re
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+
+from editable import distributions
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = "0.1.0"
@@ -25,17 +24,7 @@ KINDS = (
 
 module_limit_lines, function_limit_lines, pyproject_limit_lines = 400, 50, 25
 
-
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"_by_path_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-FOLDERS: list[Path] = _load(ROOT / "contrib" / "editable.py").distributions(ROOT, tests=True)
+FOLDERS: list[Path] = distributions(ROOT, tests=True)
 PLUGINS = [folder for folder in FOLDERS if folder.name.startswith("harness-") and folder != ROOT]
 PACKAGES = [package for folder in FOLDERS for package in sorted(folder.glob("harness_*/"))]
 MODULES = [file for package in PACKAGES for file in sorted(package.rglob("*.py"))]
