@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..errors import PluginError
+from harness_hookspecs.errors import PluginError
 
 __all__ = ["is_range", "spec_allows"]
 
