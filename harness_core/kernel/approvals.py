@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import attrs
+
 from harness_hookspecs.kit.canonical import digest as canonical_digest
 
 __all__ = ["PolicyRule", "ToolPolicy", "Verdict", "approval_digest", "judge"]

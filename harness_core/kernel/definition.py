@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import attrs
+
 from harness_hookspecs.executor import Executor
 from harness_hookspecs.rules import Program, Rules
 

@@ -72,9 +72,7 @@ def _ended(state: SessionState, event: Event) -> None:
 def _failed(state: SessionState, event: Event) -> None:
     state.status = "failed"
     payload = event.payload
-    state.failure = Failure(
-        payload["code"], payload["message"], list(payload.get("findings", ())), payload.get("hint")
-    )
+    state.failure = Failure(payload["code"], payload["message"], list(payload.get("findings", ())), payload.get("hint"))
     _close(state)
 
 

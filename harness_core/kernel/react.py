@@ -44,4 +44,4 @@ def _may_run(state: SessionState, request: OpenRequest) -> bool:
         return state.exhausted is None
     if kind == "in_doubt":
         return wait_id not in state.in_doubt
-    return kind == "pause" and state.status == "active"
+    return bool(kind == "pause" and state.status == "active")

@@ -33,7 +33,7 @@ class Engine(Protocol):
     def run(
         self,
         source: str,
-        input: Any,
+        input: Any,  # noqa: A002  # the name the code itself sees
         *,
         tools: Mapping[str, BoundTool],
         limits: EngineLimits,

@@ -553,9 +553,7 @@ _PAYLOADS: dict[str, type[Value]] = {
     "store.pruned": StorePruned,
 }
 
-EVENTS: dict[str, EventType] = {
-    name: EventType(category_of(name), 1, payload) for name, payload in _PAYLOADS.items()
-}
+EVENTS: dict[str, EventType] = {name: EventType(category_of(name), 1, payload) for name, payload in _PAYLOADS.items()}
 
 
 def check_payload(event_type: str, payload: dict[str, Any]) -> None:

@@ -16,6 +16,6 @@ def main() -> int:
     """
     found = list(entry_points(group="harness.host"))
     if len(found) != 1:
-        print(f"harness: expected one installed host, found {len(found)}; install harness-host", file=sys.stderr)
+        sys.stderr.write(f"harness: expected one installed host, found {len(found)}; install harness-host\n")
         return 3
     return int(found[0].load()() or 0)

@@ -42,9 +42,7 @@ __all__ = [
     "role_of",
 ]
 
-ExecutorRole = Literal[
-    "planner", "orchestrator", "worker.ai-generate", "worker.code-run", "worker.tool-call", "fixer"
-]
+ExecutorRole = Literal["planner", "orchestrator", "worker.ai-generate", "worker.code-run", "worker.tool-call", "fixer"]
 EXECUTOR_ROLES: tuple[ExecutorRole, ...] = (
     "planner",
     "orchestrator",
@@ -80,9 +78,7 @@ class OrchestrateTask(WireModel):
 
     @field_validator("available")
     @classmethod
-    def _not_empty(
-        cls, value: tuple[WorkflowDefinitionSnapshot, ...]
-    ) -> tuple[WorkflowDefinitionSnapshot, ...]:
+    def _not_empty(cls, value: tuple[WorkflowDefinitionSnapshot, ...]) -> tuple[WorkflowDefinitionSnapshot, ...]:
         if not value:
             raise ValueError("role.nothing_available: an orchestrate task needs at least one workflow")
         return value
@@ -107,9 +103,7 @@ class FixStepTask(WireModel):
     prior_fix_attempts: int = Field(ge=0)
 
 
-RoleTask = Annotated[
-    PlanTask | OrchestrateTask | ExecuteStepTask | FixStepTask, Field(discriminator="kind")
-]
+RoleTask = Annotated[PlanTask | OrchestrateTask | ExecuteStepTask | FixStepTask, Field(discriminator="kind")]
 
 
 class PlanResult(WireModel):
@@ -144,7 +138,7 @@ class FixStepResult(WireModel):
 
 
 class DelegateToDefault(WireModel):
-    """"I was chosen, use the default" (K-27): the host runs the default role with the same context."""
+    """ "I was chosen, use the default" (K-27): the host runs the default role with the same context."""
 
     kind: Literal["delegate_to_default"] = "delegate_to_default"
 
@@ -332,8 +326,8 @@ class RoleContext(Protocol):
 
     def call_tools(self, calls: Sequence[ToolCallRequest]) -> Sequence[ToolOutcome]:
         """Run the calls of one model turn (caller ``model``), concurrently where the host likes; results in the
-        order of the calls. A call that is unknown, invalid, denied or failed has ``ok=False`` and a value that tells the
-        model why.
+        order of the calls. A call that is unknown, invalid, denied or failed has ``ok=False`` and a value that
+        tells the model why.
 
         Raises:
             Suspend: At least one of them waits for a person; the others are finished and recorded.

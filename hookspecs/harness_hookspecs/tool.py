@@ -8,7 +8,18 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from .host import CancelToken, Ports
 
-__all__ = ["TIERS", "EffectClass", "Previews", "Probes", "Settled", "Tier", "ToolContext", "ToolResult", "ToolSet", "ToolSpec"]
+__all__ = [
+    "TIERS",
+    "EffectClass",
+    "Previews",
+    "Probes",
+    "Settled",
+    "Tier",
+    "ToolContext",
+    "ToolResult",
+    "ToolSet",
+    "ToolSpec",
+]
 
 Tier = Literal["T0", "T1", "T2", "T3", "T4"]
 TIERS: tuple[Tier, ...] = ("T0", "T1", "T2", "T3", "T4")

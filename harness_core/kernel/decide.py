@@ -1,0 +1,266 @@
+"""One command and the state in, the facts to append out: pure, and a table from command to rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .commands import (
+    AskApproval,
+    CancelNow,
+    Command,
+    ContextReady,
+    EffectFailed,
+    Migrate,
+    PauseNow,
+    PluginsFailed,
+    Received,
+    Record,
+    Refusal,
+    Resume,
+    RoleFailed,
+    RoleReturned,
+    RoleSuspended,
+    Start,
+    Unanswered,
+    Validated,
+)
+from .definition import Definition
+from .facts import Decision, Fact, derive
+from .inbox import received
+from .limits import exhausted_by
+from .state import Approval, SessionState
+
+__all__ = ["decide"]
+
+NOTHING = Decision()
+
+
+def decide(command: Command, state: SessionState, definition: Definition) -> Decision:
+    """What a command means in this state; ``Advance`` is answered by :func:`.stages.advance`.
+
+    A result that comes after the end, or for a request that is no longer open, is recorded as ``effect.ignored``
+    and changes nothing (I-17, I-20).
+    """
+    return _RULES[type(command)](command, state, definition)
+
+
+def _start(command: Start, state: SessionState, definition: Definition) -> Decision:
+    if state.status not in ("", "created"):
+        return NOTHING
+    created = dict(command.created)
+    facts = [
+        Fact("session.created", created, actor="operator"),
+        Fact("config.loaded", {"digest": created["config_digest"], "content_ref": created["config_ref"]}),
+    ]
+    # A process that died right after session.created left the rest undone.
+    if state.status == "created":
+        facts = []
+    return Decision((*facts, Fact("session.started", {})), command.blobs)
+
+
+def _resume(command: Resume, state: SessionState, definition: Definition) -> Decision:
+    if state.status == "created":
+        return Decision((Fact("session.started", {}),))
+    if state.status == "paused":
+        return Decision((Fact("session.resumed", {"reason": command.reason}, actor="operator"),))
+    return NOTHING
+
+
+def _migrate(command: Migrate, state: SessionState, definition: Definition) -> Decision:
+    return Decision((Fact("config.migrated", dict(command.payload), actor="operator"),), command.blobs)
+
+
+def _received(command: Received, state: SessionState, definition: Definition) -> Decision:
+    return received(command, state)
+
+
+def _pause_now(command: PauseNow, state: SessionState, definition: Definition) -> Decision:
+    if state.status != "active":
+        return NOTHING  # awaiting an approval stays so, also over a signal (I-38)
+    return Decision((Fact("session.paused", {"reason": command.reason}),))
+
+
+def _cancel_now(command: CancelNow, state: SessionState, definition: Definition) -> Decision:
+    return NOTHING if state.final else Decision((Fact("session.cancelled", {"reason": command.reason}),))
+
+
+def _plugins_failed(command: PluginsFailed, state: SessionState, definition: Definition) -> Decision:
+    return Decision(tuple(Fact("plugin.failed", dict(failure)) for failure in command.failures))
+
+
+def _context_ready(command: ContextReady, state: SessionState, definition: Definition) -> Decision:
+    request = state.open.get(command.effect_id)
+    if request is None:
+        return _ignored(command.effect_id, "the context is no longer asked for")
+    refs = {"stage_visit_id": request.payload["visit_id"], "causation_id": request.event_id}
+    return Decision((Fact("context.assembled", dict(command.payload), refs),), command.blobs)
+
+
+def _effect_failed(command: EffectFailed, state: SessionState, definition: Definition) -> Decision:
+    request = state.open.get(command.effect_id)
+    if request is None:
+        return _ignored(command.effect_id, "the effect is no longer asked for")
+    refs = {"stage_visit_id": request.payload["visit_id"], "causation_id": request.event_id}
+    payload = {"effect_id": command.effect_id, "error": dict(command.error)}
+    return Decision((Fact("context.failed", payload, refs),))
+
+
+def _validated(command: Validated, state: SessionState, definition: Definition) -> Decision:
+    request = state.open.get(command.effect_id)
+    if request is None:
+        return _ignored(command.effect_id, "the verdict is no longer asked for")
+    refs = {"stage_visit_id": request.payload["visit_id"], "causation_id": request.event_id}
+    return Decision((Fact(f"validation.{command.outcome}", dict(command.payload), refs),), command.blobs)
+
+
+def _ignored(effect_id: str, reason: str) -> Decision:
+    return Decision((Fact("effect.ignored", {"effect_id": effect_id, "reason": reason}),))
+
+
+def _role_returned(command: RoleReturned, state: SessionState, definition: Definition) -> Decision:
+    payload = {"output_ref": command.output_ref, "artifact_refs": list(command.artifact_refs)}
+    return _role_ended(command, state, ("role.returned", payload))
+
+
+def _role_failed(command: RoleFailed, state: SessionState, definition: Definition) -> Decision:
+    return _role_ended(command, state, ("role.failed", {"error": dict(command.error)}))
+
+
+def _role_ended(
+    command: RoleReturned | RoleFailed, state: SessionState, ending: tuple[str, dict[str, Any]]
+) -> Decision:
+    request = state.open_of(command.role_call_id)
+    if request is None:
+        return _ignored(command.role_call_id, "the role call is no longer open")
+    event_type, extra = ending
+    refs = {
+        "stage_visit_id": request.payload["visit_id"],
+        "role_call_id": command.role_call_id,
+        "causation_id": request.event_id,
+    }
+    payload = {"role_call_id": command.role_call_id, "effect_id": request.effect_id, **extra}
+    return Decision((*command.closing, Fact(event_type, payload, refs)), command.blobs)
+
+
+def _role_suspended(command: RoleSuspended, state: SessionState, definition: Definition) -> Decision:
+    request = state.open_of(command.role_call_id)
+    if request is None:
+        return _ignored(command.role_call_id, "the role call is no longer open")
+    refs = {"stage_visit_id": request.payload["visit_id"], "role_call_id": command.role_call_id}
+    payload = {"role_call_id": command.role_call_id, "kind": command.kind, "wait_id": command.wait_id}
+    return Decision((*command.closing, Fact("role.suspended", payload, refs)), command.blobs)
+
+
+def _record(command: Record, state: SessionState, definition: Definition) -> Decision:
+    if state.open_of(command.role_call_id) is None:
+        ignored = _ignored(command.role_call_id, "a call ended after its role call")
+        return ignored._replace(
+            facts=ignored.facts if command.results else (), reply=Refusal("cancelled" if state.final else "closed")
+        )
+    if not command.intent:
+        return Decision(command.results, command.blobs)
+    refusal = _refuse_intent(state)
+    if refusal is not None:
+        return Decision(command.results, command.blobs, reply=refusal)
+    if command.reserve_tokens is not None:
+        return _reserve(command, state, definition)
+    return Decision((*command.results, *command.intent), command.blobs)
+
+
+def _refuse_intent(state: SessionState) -> Refusal | None:
+    if state.cancelling:
+        return Refusal("cancelled")
+    if state.pausing or state.status == "paused":
+        return Refusal("pause")
+    return None
+
+
+def _reserve(command: Record, state: SessionState, definition: Definition) -> Decision:
+    tokens = command.reserve_tokens or 0
+    spent = exhausted_by(state, definition.limits, wanted_tokens=tokens, elapsed_seconds=command.elapsed_seconds)
+    refs = {"role_call_id": command.role_call_id}
+    if spent is not None:
+        fact = Fact("budget.exhausted", spent, refs)
+        return Decision((*command.results, fact), command.blobs, reply=Refusal("budget", spent["dimension"]))
+    call_id = command.intent[-1].payload["callId"]
+    reserved = Fact("budget.reserved", {"call_id": call_id, "tokens": tokens}, refs)
+    return Decision((*command.results, reserved, *command.intent), command.blobs)
+
+
+def _ask_approval(command: AskApproval, state: SessionState, definition: Definition) -> Decision:
+    asked = dict(command.payload)
+    known = _latest(state, asked.get("role_call_id"), asked.get("call_id"))
+    if known is not None and known.payload["digest"] == asked["digest"]:
+        return Decision(command.results, command.blobs, reply=known.approval_id)
+    refusal = _refuse_intent(state) if state.open_of(str(asked.get("role_call_id"))) else Refusal("cancelled")
+    if refusal is not None:
+        return Decision(command.results, command.blobs, reply=refusal)
+    approval_id = derive("appr", state.session_id, asked.get("role_call_id"), asked.get("call_id"), asked["digest"])
+    refs = {"stage_visit_id": asked["visit_id"], "role_call_id": asked.get("role_call_id")}
+    facts = list(command.results)
+    if known is not None and known.status == "pending":
+        facts.append(Fact("approval.superseded", _ending(known, "system", "other arguments"), refs))
+    facts.append(Fact("approval.requested", {"approval_id": approval_id, **asked}, refs))
+    if command.verdict != "ask":
+        ending = {"approval_id": approval_id, "digest": asked["digest"], "by": asked["rule"], "kind": command.kind}
+        facts.append(Fact(f"approval.{command.verdict}", ending, refs))
+    return Decision(tuple(facts), command.blobs, reply=approval_id)
+
+
+def _latest(state: SessionState, role_call_id: Any, call_id: Any) -> Approval | None:
+    found = [
+        approval
+        for approval in state.approvals.values()
+        if (approval.payload.get("role_call_id"), approval.payload.get("call_id")) == (role_call_id, call_id)
+    ]
+    return found[-1] if found else None
+
+
+def _ending(approval: Approval, kind: str, reason: str) -> dict[str, Any]:
+    return {
+        "approval_id": approval.approval_id,
+        "digest": approval.payload["digest"],
+        "by": kind,
+        "kind": kind,
+        "reason": reason,
+    }
+
+
+def _unanswered(command: Unanswered, state: SessionState, definition: Definition) -> Decision:
+    approval = state.approvals.get(command.approval_id)
+    if approval is None or approval.status != "pending" or state.final:
+        return NOTHING
+    if command.deny:
+        ending = _ending(approval, "on_ask", "nobody may be asked in this run (--on-ask deny)")
+        return Decision((Fact("approval.denied", ending, _refs_of(approval)),))
+    if approval.awaited:
+        return NOTHING
+    return Decision((Fact("session.awaiting", {"approval_ids": [approval.approval_id]}),))
+
+
+def _refs_of(approval: Approval) -> dict[str, Any]:
+    refs = {"stage_visit_id": approval.payload["visit_id"]}
+    if approval.payload.get("role_call_id"):
+        refs["role_call_id"] = approval.payload["role_call_id"]
+    return refs
+
+
+_RULES: dict[type, Callable[[Any, SessionState, Definition], Decision]] = {
+    Start: _start,
+    Resume: _resume,
+    Migrate: _migrate,
+    Received: _received,
+    PauseNow: _pause_now,
+    CancelNow: _cancel_now,
+    PluginsFailed: _plugins_failed,
+    ContextReady: _context_ready,
+    EffectFailed: _effect_failed,
+    Validated: _validated,
+    RoleReturned: _role_returned,
+    RoleFailed: _role_failed,
+    RoleSuspended: _role_suspended,
+    Record: _record,
+    AskApproval: _ask_approval,
+    Unanswered: _unanswered,
+}

@@ -1,0 +1,303 @@
+"""State in, the facts that follow from it by the stage machine out; nothing when something outside is awaited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.executor import Fail, Finish, Request, RoleCall
+from harness_hookspecs.kit.canonical import canonical, digest
+
+from .commands import Advance
+from .definition import Definition, StagePlan
+from .facts import Decision, Fact, derive
+from .guard import guarded
+from .retry import RetryDecision, retry_decision
+from .routing import routing_findings
+from .state import Failure, SessionState, Visit
+from .transitions import session_failed, transition, visit_failed
+
+__all__ = ["advance"]
+
+NOTHING = Decision()
+
+
+def advance(state: SessionState, definition: Definition, command: Advance, executor_state: Any) -> Decision:
+    """What follows now. Called after each folded batch until it has nothing more to say.
+
+    Args:
+        state: Read only.
+        definition: The session's stages, rules and plugins.
+        command: Which effects are under way.
+        executor_state: ``S`` of the open attempt, folded from its events; ``None`` before its context is there.
+    """
+    if state.final or state.status in ("", "created"):
+        return NOTHING
+    if state.cancelling or state.pausing:
+        return _wind_down(state, command)
+    if state.status == "paused":
+        return NOTHING
+    visit = state.visit
+    if state.target is not None or visit is None:
+        return _go_to(state, definition, state.target or definition.initial)
+    if any(request.payload.get("visit_id") == visit.visit_id for request in state.open.values()):
+        return NOTHING
+    if visit.failure is not None:
+        return _after_failure(state, definition, visit)
+    return _next_step(state, definition, visit, executor_state)
+
+
+def _wind_down(state: SessionState, command: Advance) -> Decision:
+    if command.running:
+        return NOTHING
+    if state.cancelling:
+        return Decision((Fact("session.cancelled", {"reason": state.cancelling}),))
+    return Decision((Fact("session.paused", {"reason": state.pausing}),))
+
+
+def _go_to(state: SessionState, definition: Definition, target: str) -> Decision:
+    if target in ("completed", "end"):
+        refs = [artifact["ref"] for artifact in state.artifacts]
+        return Decision((Fact("session.completed", {"artifact_refs": refs}),))
+    if target == "cancelled":
+        return Decision((Fact("session.cancelled", {"reason": "transition"}),))
+    if target == "failed":
+        return Decision((session_failed(state.visit),))
+    stage = definition.stages.get(target)
+    if stage is None:
+        return Decision((visit_failed("routing.unknown_stage", f"there is no stage {target}", state.visit),))
+    if state.visits >= definition.limits.max_visits:
+        message = f"the session entered {state.visits} stages, the limit is {definition.limits.max_visits}"
+        return Decision((visit_failed("limits.max_visits", message, state.visit),))
+    return Decision((_enter(state, stage),))
+
+
+def _enter(state: SessionState, stage: StagePlan) -> Fact:
+    visit_id = derive("stg", state.session_id, state.visits)
+    payload = {
+        "stage": stage.name,
+        "visit_id": visit_id,
+        "visit_index": state.visits_of.get(stage.name, 0),
+        "persona": stage.persona,
+        "executor": stage.executor,
+        "model": stage.model.name,
+        "max_attempts": stage.retry.max_attempts,
+    }
+    return Fact("stage.entered", payload, {"stage_visit_id": visit_id})
+
+
+def _next_step(state: SessionState, definition: Definition, visit: Visit, executor_state: Any) -> Decision:
+    stage = definition.stages[visit.stage]
+    if "routing" not in visit.passed:
+        return _validation(state, definition, "routing", routing_findings(stage))
+    if visit.pack_ref is None:
+        return _request(state, "context.requested", "context", {})
+    if visit.artifact_id is None:
+        return _execute(state, definition, visit, executor_state)
+    for level in ("payload", "semantic"):
+        if level not in visit.passed:
+            return _validation(state, definition, level, [])
+    if "approval" not in visit.passed:
+        return _gate(state, definition, stage, visit)
+    if not visit.accepted:
+        return _accept(visit)
+    return transition(definition, stage, visit)
+
+
+def _request(state: SessionState, event_type: str, kind: str, extra: dict[str, Any]) -> Decision:
+    visit = state.visit
+    assert visit is not None
+    effect_id = derive("eff", state.session_id, visit.visit_id, visit.attempt, kind)
+    payload = {
+        "effect_id": effect_id,
+        "effect_class": "keyed",
+        "visit_id": visit.visit_id,
+        "attempt": visit.attempt,
+        **extra,
+    }
+    return Decision((Fact(event_type, payload, {"stage_visit_id": visit.visit_id}),))
+
+
+def _validation(state: SessionState, definition: Definition, level: str, findings: list[dict[str, Any]]) -> Decision:
+    judges = definition.validators.get(level, ())
+    requested = _request(
+        state,
+        "validation.requested",
+        f"validation:{level}",
+        {"level": level, "validators": ["kernel", *judges] if level == "routing" else list(judges)},
+    )
+    if findings:
+        return _ended(requested, "validation.failed", findings)
+    # Routing and semantic checks may have nobody to ask; a payload without a judge is asked for and errs (I-24).
+    if not judges and level != "payload":
+        return _ended(requested, "validation.passed", [])
+    return requested
+
+
+def _ended(requested: Decision, event_type: str, findings: list[dict[str, Any]]) -> Decision:
+    request = requested.facts[0]
+    payload = {"effect_id": request.payload["effect_id"], "level": request.payload["level"], "findings": findings}
+    return Decision((request, Fact(event_type, payload, request.refs)))
+
+
+def _execute(state: SessionState, definition: Definition, visit: Visit, executor_state: Any) -> Decision:
+    executor, stage = definition.executors[visit.executor], definition.stages[visit.stage]
+    requests, error = guarded(lambda: tuple(executor.next(executor_state)))
+    if error is not None:
+        return _attempt_over(state, definition, error)
+    facts: list[Fact] = []
+    blobs: dict[str, bytes] = {}
+    for request in requests:
+        if isinstance(request, Finish):
+            return _finish(state, stage, request)
+        if not isinstance(request, RoleCall):
+            return _attempt_over(state, definition, _error_of(request))
+        if request.request_id not in visit.requested:
+            fact, task_ref, task = _role_call(state, visit, request)
+            facts.append(fact)
+            blobs[task_ref] = task
+    if not facts:
+        return _attempt_over(state, definition, HarnessError("the executor asks for nothing", code="executor.stalled"))
+    return Decision(tuple(facts), blobs)
+
+
+def _role_call(state: SessionState, visit: Visit, request: RoleCall) -> tuple[Fact, str, bytes]:
+    role_call_id = derive("role", state.session_id, visit.visit_id, visit.attempt, request.request_id)
+    task_ref = digest(request.task)
+    payload: dict[str, Any] = {
+        "effect_id": derive("eff", role_call_id),
+        "effect_class": "keyed",
+        "role_call_id": role_call_id,
+        "request_id": request.request_id,
+        "role": request.role,
+        "persona": visit.persona,
+        "visit_id": visit.visit_id,
+        "attempt": visit.attempt,
+        "task_ref": task_ref,
+        "digest": task_ref,
+    }
+    if visit.temperature is not None:
+        payload["params"] = {"temperature": visit.temperature}
+    refs: dict[str, Any] = {"stage_visit_id": visit.visit_id, "role_call_id": role_call_id}
+    if request.step_path is not None:
+        refs |= {"step_path": request.step_path, "visit_index": request.visit_index}
+    return Fact("role.requested", payload, refs), task_ref, canonical(request.task)
+
+
+def _finish(state: SessionState, stage: StagePlan, request: Finish) -> Decision:
+    visit = state.visit
+    assert visit is not None
+    output_ref = digest(request.output)
+    payload = {
+        "artifact_id": derive("art", state.session_id, visit.visit_id, visit.attempt),
+        "type": stage.artifact,
+        "visit_id": visit.visit_id,
+        "attempt": visit.attempt,
+        "output_ref": output_ref,
+    }
+    fact = Fact("artifact.proposed", payload, {"stage_visit_id": visit.visit_id})
+    return Decision((fact,), {output_ref: canonical(request.output)})
+
+
+def _error_of(request: Request) -> HarnessError:
+    if isinstance(request, Fail):
+        return HarnessError(request.message, code=request.code)
+    return HarnessError(f"this host performs no {request.kind} request", code="executor.not_available")
+
+
+def _attempt_over(state: SessionState, definition: Definition, error: HarnessError) -> Decision:
+    """Meet a failed attempt; the outcome it came from is in the log already, so no event says it again."""
+    visit = state.visit
+    assert visit is not None
+    last: dict[str, Any] = next((o["error"] for o in reversed(visit.outcomes) if not o["ok"]), {})
+    details = last.get("details") or {}
+    failure = Failure(error.code, error.message, list(details.get("findings", ())), details.get("hint"))
+    return _after_failure(state, definition, attrs.evolve(visit, failure=failure))
+
+
+def _gate(state: SessionState, definition: Definition, stage: StagePlan, visit: Visit) -> Decision:
+    """The fourth level: a person's or a policy's approval where the stage asks for one, else an explicit pass."""
+    requested = _request(
+        state, "validation.requested", "validation:approval", {"level": "approval", "validators": ["kernel"]}
+    )
+    if not stage.gate:
+        return _ended(requested, "validation.passed", [])
+    approval_id = derive("appr", state.session_id, visit.artifact_id)
+    approval = state.approvals.get(approval_id)
+    if approval is None:
+        return Decision((_gate_question(state, stage, visit, approval_id),))
+    if approval.status == "pending":
+        return NOTHING
+    if approval.status in ("granted", "bypassed"):
+        return _ended(requested, "validation.passed", [])
+    reason = (approval.ended or {}).get("say") or "the artifact was not approved"
+    finding = {"code": "approval.denied", "severity": "error", "path": "", "message": reason}
+    return _ended(requested, "validation.failed", [finding])
+
+
+def _gate_question(state: SessionState, stage: StagePlan, visit: Visit, approval_id: str) -> Fact:
+    payload = {
+        "approval_id": approval_id,
+        "subject": "artifact",
+        "name": stage.artifact,
+        "tier": "T0",
+        "args": {"body_ref": visit.body_ref},
+        "digest": digest([stage.artifact, visit.body_ref, state.session_id, visit.visit_id, visit.attempt]),
+        "rule": f"stages.{stage.name}.approvals.artifact",
+        "visit_id": visit.visit_id,
+        "persona": visit.persona,
+        "preview_ref": visit.body_ref,
+    }
+    return Fact("approval.requested", payload, {"stage_visit_id": visit.visit_id})
+
+
+def _accept(visit: Visit) -> Decision:
+    payload = {
+        "artifact_id": visit.artifact_id,
+        "type": visit.artifact_type,
+        "status": visit.status or "success",
+        "body_ref": visit.body_ref or visit.output_ref,
+        "warnings": [finding for finding in visit.warnings if finding.get("severity") == "warning"],
+    }
+    return Decision((Fact("artifact.accepted", payload, {"stage_visit_id": visit.visit_id}),))
+
+
+def _after_failure(state: SessionState, definition: Definition, visit: Visit) -> Decision:
+    stage = definition.stages[visit.stage]
+    failure = visit.failure
+    assert failure is not None
+    if failure.code in ("validation.routing", "approval.denied_unattended"):
+        return Decision((session_failed(visit),))
+    if visit.artifact_id is not None and visit.status != "rejected":
+        payload = {
+            "artifact_id": visit.artifact_id,
+            "level": failure.code.removeprefix("validation.") if failure.code.startswith("validation.") else "payload",
+            "findings": failure.findings,
+        }
+        return Decision((Fact("artifact.rejected", payload, {"stage_visit_id": visit.visit_id}),))
+    decision = retry_decision(stage.retry, visit, stage.model.params.get("temperature"))
+    if decision.kind == "retry":
+        return Decision((_retry(stage, visit, decision),))
+    if decision.kind == "terminate":
+        return Decision((session_failed(visit),))
+    if decision.kind == "skip" and not visit.skipped:
+        payload = {"stage": visit.stage, "visit_id": visit.visit_id, "reason": failure.message}
+        return Decision((Fact("stage.skipped", payload, {"stage_visit_id": visit.visit_id}),))
+    return transition(definition, stage, visit)
+
+
+def _retry(stage: StagePlan, visit: Visit, decision: RetryDecision) -> Fact:
+    assert visit.failure is not None
+    payload: dict[str, Any] = {
+        "visit_id": visit.visit_id,
+        "attempt": decision.attempt,
+        "strategy": stage.retry.strategy,
+        "code": visit.failure.code,
+        "reason": visit.failure.message,
+        "inject": decision.inject,
+    }
+    if decision.temperature is not None:
+        payload["temperature"] = decision.temperature
+    return Fact("retry.scheduled", payload, {"stage_visit_id": visit.visit_id})
