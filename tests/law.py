@@ -47,7 +47,7 @@ PORT_WORDS = re.compile(r"files|resource", re.IGNORECASE)
 PURE = frozenset(
     "__future__ abc base64 binascii bisect collections contextlib copy dataclasses datetime decimal difflib enum "
     "fnmatch fractions functools graphlib hashlib heapq hmac ipaddress itertools json keyword math numbers operator "
-    "posixpath re reprlib shlex string struct textwrap types typing unicodedata uuid attr attrs typing_extensions".split()
+    "posixpath re shlex string struct textwrap types typing typing_extensions unicodedata uuid attr attrs".split()
 )
 
 #: Where the code of strangers is called, imported or told, so that whatever it raises must be caught.
@@ -162,7 +162,7 @@ def _is_kernel(place: Place) -> bool:
 
 def _is_pure(name: str) -> bool:
     package = _first(name)
-    return package in PURE or name.startswith("pathlib.Pure") or package == CONTRACT or name.startswith(f"{CORE}.kernel")
+    return package in PURE or package == CONTRACT or name.startswith(("pathlib.Pure", f"{CORE}.kernel"))
 
 
 # --------------------------------------------------------------------------------------------------- world
