@@ -108,7 +108,8 @@ def test_a_page_is_read_in_order(play: Play) -> None:
         play(one)
 
 
-LIES = [Command(1, "echo one", "two", 0), Command(1, "echo one", "one\n...x", 0), Command(1, "true", "", 3), Program(1, "x")]
+OUTPUTS = [("echo one", "two", 0), ("echo one", "one\n...x", 0), ("true", "", 3)]
+LIES = [*(Command(1, *output) for output in OUTPUTS), Program(1, "x")]
 
 
 @pytest.mark.parametrize("wrong", LIES)
