@@ -58,6 +58,7 @@ MAY_CATCH_ALL = (
     "harness_core/shell/catalogue",
     "harness_core/shell/parts",  # builds
     "harness_core/shell/observers",  # tells
+    "harness_core/shell/ports",  # a thread's end, whatever it is, goes to the one who joins it
     "harness_core/shell/trace",
     "harness_core/cli/main.py",  # exit 70: says it in one line and keeps the traceback for --debug
 )
