@@ -11,21 +11,13 @@ from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.kit.frozen import FrozenDict, FrozenList
 from harness_hookspecs.kit.strict import fault
 
-__all__ = [
-    "MAX_CAUSES",
-    "MAX_DETAIL_DEPTH",
-    "MAX_ITEMS",
-    "MAX_MESSAGE_CHARS",
-    "MAX_STACK_CHARS",
-    "describe",
-    "json_safe",
-]
+__all__ = ["describe", "json_safe"]
 
 MAX_MESSAGE_CHARS: Final = 4_000
 MAX_STACK_CHARS: Final = 16_000
 MAX_CAUSES: Final = 8
 MAX_DETAIL_DEPTH: Final = 6
-MAX_ITEMS: Final = 100
+MAX_DETAIL_CHARS: Final = 20_000
 
 _CONTAINERS: Final = frozenset({dict, list, tuple, FrozenDict, FrozenList})
 
@@ -85,41 +77,68 @@ def _details(error: BaseException) -> Mapping[str, Any]:
     return {name: item for name, item in own.items() if isinstance(name, str) and not name.startswith("_")}
 
 
-def json_safe(value: Any, *, max_depth: int = MAX_DETAIL_DEPTH) -> Any:
-    """Make strict JSON of any value: what is JSON stays, an object becomes ``<ItsType>``, the rest is cut and says so.
+def json_safe(value: Any, *, max_chars: int = MAX_DETAIL_CHARS) -> Any:
+    """Make bounded strict JSON of any value: what is JSON stays, an object becomes ``<ItsType>``, cuts say so.
 
     Never calls code of the value's own: no repr, no str, no iteration of foreign containers.
+
+    Args:
+        value: Anything; cycles are cut where they close.
+        max_chars: About how much text to keep in all.
     """
-    return _safe(value, max_depth)
+    return _Copier(max_chars).copy(value)
 
 
-def _safe(value: Any, depth: int) -> Any:
-    if type(value) in _CONTAINERS:
-        if depth <= 0:
+class _Copier:
+    """One copy under way: how much room is left, and which containers it is inside of."""
+
+    def __init__(self, room_chars: int) -> None:
+        self._room_chars = room_chars
+        self._open: set[int] = set()
+
+    def copy(self, value: Any) -> Any:
+        self._room_chars -= 4
+        if type(value) in _CONTAINERS:
+            return self._container(value)
+        if isinstance(value, str):
+            return self._text(value, MAX_MESSAGE_CHARS)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, (int, float)):
+            return value if fault(value) is None else "<a number beyond JSON>"
+        return f"<{type(value).__name__}>"
+
+    def _text(self, text: str, limit: int) -> str:
+        kept = _cut(str.__str__(text), min(limit, max(self._room_chars, 100)))
+        self._room_chars -= len(kept)
+        return kept
+
+    def _container(self, value: Any) -> Any:
+        if id(value) in self._open:
+            return "<cut: it holds itself>"
+        if len(self._open) >= MAX_DETAIL_DEPTH:
             return "<cut: nested too deep>"
-        return _safe_dict(value, depth) if isinstance(value, dict) else _safe_list(value, depth)
-    if isinstance(value, str):
-        return _cut(str.__str__(value), MAX_MESSAGE_CHARS)
-    if isinstance(value, (int, float)) and fault(value) is not None:
-        return "<a number beyond JSON>"
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    return f"<{type(value).__name__}>"
+        self._open.add(id(value))
+        copied = self._object(value) if isinstance(value, dict) else self._array(value)
+        self._open.discard(id(value))
+        return copied
 
+    def _object(self, value: Any) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for done, (key, item) in enumerate(value.items()):
+            if self._room_chars <= 0:
+                return {**kept, "<cut>": len(value) - done}
+            name = self._text(key, 200) if isinstance(key, str) else f"<{type(key).__name__}>"
+            kept[name] = self.copy(item)
+        return kept
 
-def _safe_dict(value: Any, depth: int) -> dict[str, Any]:
-    kept = {
-        _cut(key if isinstance(key, str) else f"<{type(key).__name__}>", 200): _safe(item, depth - 1)
-        for key, item in islice(value.items(), MAX_ITEMS)
-    }
-    if len(value) > MAX_ITEMS:
-        kept["<cut>"] = len(value) - MAX_ITEMS
-    return kept
-
-
-def _safe_list(value: Any, depth: int) -> list[Any]:
-    kept = [_safe(item, depth - 1) for item in islice(value, MAX_ITEMS)]
-    return [*kept, f"<cut: {len(value) - MAX_ITEMS} more>"] if len(value) > MAX_ITEMS else kept
+    def _array(self, value: Any) -> list[Any]:
+        kept: list[Any] = []
+        for done, item in enumerate(value):
+            if self._room_chars <= 0:
+                return [*kept, f"<cut: {len(value) - done} more>"]
+            kept.append(self.copy(item))
+        return kept
 
 
 def _cut(text: str, limit: int) -> str:
