@@ -24,6 +24,7 @@ def evolve(state: SessionState, event: Event) -> None:
     elif event.type not in EVENTS and event.type not in state.unknown_types:
         state.unknown_types.append(event.type)
     state.seq = event.seq
+    state.updated_at = event.timestamp
 
 
 def _on(*types: str) -> Callable[[Handler], Handler]:
@@ -39,6 +40,7 @@ def _created(state: SessionState, event: Event) -> None:
     state.status = "created"
     state.created = dict(event.payload)
     state.created_event_id = event.id
+    state.created_at = event.timestamp
     state.config_digest = event.payload["config_digest"]
     state.budget = dict(event.payload.get("budget") or {})
 

@@ -28,6 +28,7 @@ class Event(NamedTuple):
     type: str
     payload: Mapping[str, Any]
     refs: Mapping[str, Any]
+    timestamp: str = ""
 
 
 class Decision(NamedTuple):

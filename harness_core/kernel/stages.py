@@ -144,6 +144,8 @@ def _ended(requested: Decision, event_type: str, findings: list[dict[str, Any]])
 
 def _execute(state: SessionState, definition: Definition, visit: Visit, executor_state: Any) -> Decision:
     executor, stage = definition.executors[visit.executor], definition.stages[visit.stage]
+    if isinstance(executor_state, HarnessError):  # start or apply raised
+        return _attempt_over(state, definition, executor_state)
     requests, error = guarded(lambda: tuple(executor.next(executor_state)))
     if error is not None:
         return _attempt_over(state, definition, error)

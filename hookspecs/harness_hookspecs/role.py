@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import Field, TypeAdapter, field_validator
 
@@ -19,6 +19,7 @@ __all__ = [
     "EXECUTOR_ROLES",
     "BoundTool",
     "DelegateToDefault",
+    "DescribesPrompt",
     "ExecuteStepResult",
     "ExecuteStepTask",
     "ExecutorRole",
@@ -332,6 +333,14 @@ class RoleContext(Protocol):
         Raises:
             Suspend: At least one of them waits for a person; the others are finished and recorded.
         """
+
+
+@runtime_checkable
+class DescribesPrompt(Protocol):
+    """A role whose prompt has a version and an addendum of its own, which then stand in the manifest."""
+
+    def prompt_facts(self, role: ExecutorRole) -> Mapping[str, str]:
+        """``prompt_template_version`` and ``addendum_hash`` (lower-case SHA-256 hex) for calls under ``role``."""
 
 
 class RoleHarness(Protocol):

@@ -1,0 +1,89 @@
+"""A session's state in, its document ``harness.session/1`` and its state hash out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness_core.kernel.state import SessionState
+from harness_hookspecs.kit.canonical import digest
+
+__all__ = ["session_document", "state_hash", "waiting_for"]
+
+
+def session_document(state: SessionState) -> dict[str, Any]:
+    """What ``sessions show --json`` prints (cli.md); cost is derived downstream and null here."""
+    usage = state.usage
+    visit = state.visit
+    failure = state.failure
+    return {
+        "schema": "harness.session/1",
+        "id": state.session_id,
+        "status": state.status,
+        "stage": visit.stage if visit is not None else None,
+        "title": state.created.get("title", ""),
+        "project": state.created.get("project", ""),
+        "parent_id": state.created.get("parent_id"),
+        "created_at": state.created_at,
+        "updated_at": state.updated_at,
+        "last_seq": state.seq,
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cached_input_tokens": usage.cached_input_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+            "known": usage.unknown_calls == 0,
+        },
+        "cost_usd": None,
+        "unpriced_calls": usage.calls,
+        "artifacts": [artifact["ref"] for artifact in state.artifacts],
+        "waiting": waiting_for(state),
+        "config_hash": state.config_digest,
+        "failure": None
+        if failure is None
+        else {"code": failure.code, "message": failure.message, "hint": failure.hint},
+        "state_hash": state_hash(state),
+    }
+
+
+def waiting_for(state: SessionState) -> list[dict[str, Any]]:
+    """What the session waits for, each with kind and id; ``until`` is null without an expiry."""
+    if state.final:
+        return []
+    waiting = [
+        {"kind": "approval", "id": approval.approval_id, "until": None}
+        for approval in state.approvals.values()
+        if approval.status == "pending"
+    ]
+    waiting += [{"kind": "in_doubt", "id": effect_id, "until": None} for effect_id in state.in_doubt]
+    if state.exhausted is not None:
+        waiting.append({"kind": "budget", "id": state.exhausted["dimension"], "until": None})
+    return waiting
+
+
+def state_hash(state: SessionState) -> str:
+    """SHA-256 of the state without ids, times and timings, so that two runs of the same decisions agree.
+
+    Pauses and resumes are outside it: a session that was interrupted and one that was not end the same.
+    """
+    visit = state.visit
+    document = {
+        "status": "active" if state.status == "paused" else state.status,
+        "stage": visit.stage if visit is not None else None,
+        "visits": dict(state.visits_of),
+        "attempt": visit.attempt if visit is not None else 0,
+        "retries": visit.retries if visit is not None else 0,
+        "open": sorted(request.kind for request in state.open.values()),
+        "approvals": [
+            [approval.payload["name"], approval.payload["tier"], approval.status, approval.consumed]
+            for approval in state.approvals.values()
+        ],
+        "grants": [[grant["name"], grant["tier"]] for grant in state.grants],
+        "artifacts": [
+            [artifact["type"], artifact["status"], artifact["stage"], artifact["ref"]] for artifact in state.artifacts
+        ],
+        "usage": [state.usage.input_tokens, state.usage.output_tokens, state.usage.calls, state.usage.unknown_calls],
+        "spent_tokens": state.spent_tokens,
+        "in_doubt": sorted(doubt["tool_name"] for doubt in state.in_doubt.values()),
+        "failure": None if state.failure is None else state.failure.code,
+    }
+    return digest(document)

@@ -1,0 +1,146 @@
+"""The recorded events of one role call in, answers to the same calls asked again out (architecture D-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from harness_hookspecs.errors import Diverged
+from harness_hookspecs.kit.canonical import digest
+from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.store import StoredEvent
+
+__all__ = ["CallRecord", "Journal", "code_call_key"]
+
+
+class CallRecord:
+    """One recorded call: its intent, its end if there is one, and whether the role asked for it again."""
+
+    __slots__ = ("ended", "ended_type", "intent", "intent_id", "seq", "used")
+
+    def __init__(self, seq: int, intent: Mapping[str, Any], intent_id: str) -> None:
+        self.seq = seq
+        self.intent = intent
+        self.intent_id = intent_id
+        self.ended: Mapping[str, Any] | None = None
+        self.ended_type = ""
+        self.used = False
+
+
+def code_call_key(scope: str, name: str, args: Any, nth: int) -> tuple[str, str, str, int]:
+    """The memo key of a tool call by code."""
+    return (scope, name, digest(args), nth)
+
+
+class Journal:
+    """What a role call has recorded so far, in order; empty for a call that runs for the first time."""
+
+    def __init__(self, events: Iterable[StoredEvent] = ()) -> None:
+        self.models: dict[tuple[str, int], CallRecord] = {}
+        self.by_model: dict[str, CallRecord] = {}  # call id -> a tool call the model asked for
+        self.by_code: dict[tuple[str, str, str, int], CallRecord] = {}
+        self.manifest_hash: str | None = None
+        self.resolved = False
+        self.step_started = False
+        self._by_call_id: dict[str, CallRecord] = {}
+        self._code_counts: dict[tuple[str, str, str], int] = {}
+        for event in events:
+            handler = _HANDLERS.get(event.type)
+            if handler is not None:
+                handler(self, event, loads_trusted(event.payload))
+
+    def model(self, scope: str, turn: int, prompt_hash: str) -> CallRecord | None:
+        """The recorded model call of that turn.
+
+        Raises:
+            Diverged: The recorded call asked something else.
+        """
+        record = self.models.get((scope, turn))
+        if record is None:
+            return None
+        if record.intent["promptHash"] != prompt_hash:
+            raise Diverged(
+                f"turn {turn} asks another question than the one recorded at event {record.seq}",
+                seq=record.seq,
+                recorded=record.intent["promptHash"],
+                replayed=prompt_hash,
+            )
+        record.used = True
+        return record
+
+    def model_tool(self, call_id: str, name: str, args: Any) -> CallRecord | None:
+        """The recorded tool call the model asked for under that id."""
+        record = self.by_model.get(call_id)
+        if record is None:
+            return None
+        if (record.intent["toolName"], digest(record.intent["args"])) != (name, digest(args)):
+            raise Diverged(
+                f"call {call_id} is another call than the one recorded at event {record.seq}", seq=record.seq
+            )
+        record.used = True
+        return record
+
+    def code_tool(self, scope: str, name: str, args: Any, nth: int) -> CallRecord | None:
+        """The recorded n-th call by code with these arguments."""
+        record = self.by_code.get(code_call_key(scope, name, args, nth))
+        if record is not None:
+            record.used = True
+        return record
+
+    def first_unused(self) -> CallRecord | None:
+        """The first recorded call the role did not ask for again; there must be none when it ends."""
+        unused = [
+            record
+            for records in (self.models, self.by_model, self.by_code)
+            for record in records.values()
+            if not record.used
+        ]
+        return min(unused, key=lambda record: record.seq) if unused else None
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _role_resolved(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+        self.resolved = True
+
+    def _role_session(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+        self.manifest_hash = payload["manifestHash"]
+
+    def _step(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+        self.step_started = True
+
+    def _model_called(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+        record = CallRecord(event.seq, payload, event.id)
+        self.models[(payload.get("scope", ""), payload["turn"])] = record
+        self._by_call_id[payload["callId"]] = record
+
+    def _tool_started(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+        self._file(CallRecord(event.seq, payload, event.id))
+
+    def _file(self, record: CallRecord) -> None:
+        payload = record.intent
+        self._by_call_id[payload["callId"]] = record
+        if payload["caller"] == "model":
+            self.by_model[payload["callId"]] = record
+            return
+        scope = (payload.get("scope") or {}).get("scope", "")
+        self.by_code[code_call_key(scope, payload["toolName"], payload["args"], payload.get("callIndex") or 0)] = record
+
+    def _ended(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+        record = self._by_call_id.get(payload["callId"])
+        if record is None:  # a call that did not run is its failure alone
+            record = CallRecord(event.seq, payload, event.id)
+            self._file(record)
+        record.ended, record.ended_type = payload, event.type
+
+
+_HANDLERS = {
+    "role.resolved": Journal._role_resolved,
+    "harness.session.started": Journal._role_session,
+    "harness.execute_step.started": Journal._step,
+    "harness.model.called": Journal._model_called,
+    "harness.model.responded": Journal._ended,
+    "harness.model.failed": Journal._ended,
+    "harness.tool_call.started": Journal._tool_started,
+    "harness.tool_call.succeeded": Journal._ended,
+    "harness.tool_call.failed": Journal._ended,
+}

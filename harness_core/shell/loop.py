@@ -1,0 +1,362 @@
+"""Commands in, committed events out, one turn at a time: decide, append, evolve, react, and effects handed to workers.
+
+The loop is a token, not a thread. Whoever submits a command and finds the token free runs the turn for everyone who
+is waiting; the others block on a bare lock of their own. At most one turn runs at any instant, so decide, evolve and
+append keep a single order (architecture D-3).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from harness_core.kernel.facts import Decision, Event, Fact
+from harness_hookspecs.errors import HarnessError, InternalError, StoreConflict
+from harness_hookspecs.host import Ports
+from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.store import Draft, Store, StoredEvent
+
+__all__ = ["LoopHooks", "Machine", "SessionLoop"]
+
+_MAX_HELD = 64  # a batch up to this size is one autocommit statement (D-7)
+_MAX_ROUNDS = 64  # then the leader hands the token over
+_MAX_CONFLICTS = 8
+
+
+class Machine(Protocol):
+    """The specific part of a loop: pure callbacks over a state the loop owns."""
+
+    def new_state(self) -> Any:
+        """An empty state."""
+
+    def decide(self, command: Any, state: Any) -> Decision:
+        """What a command means."""
+
+    def advance(self, state: Any, running: frozenset[str]) -> Decision:
+        """What follows by itself."""
+
+    def evolve(self, state: Any, event: Event) -> None:
+        """Fold one event."""
+
+    def react(self, state: Any) -> Sequence[Any]:
+        """Effects that should be under way; each has a ``key``."""
+
+    def check(self, decision: Decision) -> None:
+        """Refuse facts that may not be appended, before any of them is folded."""
+
+    def version(self, event_type: str) -> int:
+        """The schema version to write."""
+
+    def waits(self, event_type: str) -> bool:
+        """Whether this event, with all before it, must be on the disk before anything else happens."""
+
+    def summary(self, state: Any, events: Sequence[Any]) -> bytes | None:
+        """The document for listings when it changed enough to be written."""
+
+
+class LoopHooks(NamedTuple):
+    """What the loop tells and asks; each is called outside the store's transaction."""
+
+    perform: Callable[[Any], Any]  # effect -> command or None
+    committed: Callable[[Sequence[StoredEvent]], None] = lambda events: None
+    turned: Callable[[Any], None] = lambda state: None  # after each turn, with the state
+
+
+class _Ticket:
+    """One submitted command, its gate and what came of it."""
+
+    __slots__ = ("command", "durable", "effect", "effect_key", "error", "gate", "reply", "takes_effect")
+
+    def __init__(self, command: Any, gate: Any, *, durable: bool, effect_key: str | None = None) -> None:
+        self.command = command
+        self.gate = gate
+        self.durable = durable
+        self.effect_key = effect_key
+        self.takes_effect = effect_key is not None
+        self.effect: Any = None
+        self.reply: Any = None
+        self.error: BaseException | None = None
+
+
+class _Batch:
+    """What a round decided and has not appended yet; it may ride with the next round."""
+
+    def __init__(self) -> None:
+        self.drafts: list[Draft] = []
+        self.blobs: dict[str, bytes] = {}
+        self.taken: dict[str, int] = {}
+        self.waits = False
+        self.events: list[Event] = []
+
+
+class SessionLoop:
+    """The loop of one stream.
+
+    Args:
+        stream: Where the events go.
+        ports: The doors to threads, time and ids.
+        store: The log.
+        machine: The pure part.
+        hooks: Who performs effects, who is told.
+    """
+
+    def __init__(self, stream: str, *, ports: Ports, store: Store, machine: Machine, hooks: LoopHooks) -> None:
+        self.stream = stream
+        self._ports, self._store, self._machine, self._hooks = ports, store, machine, hooks
+        self._token = ports.wait.lock()
+        self._inbox: deque[_Ticket] = deque()
+        self._running: dict[str, Any] = {}
+        self._held = _Batch()
+        self._watchers: list[Any] = []
+        self._error: BaseException | None = None
+        self._stopped = False
+        self.state = machine.new_state()
+        self._seq = 0  # of the last committed event
+
+    # -- what others call -----------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Fold the stream; called before the first command, and again after a failed append."""
+        self._held = _Batch()
+        self.state = self._machine.new_state()
+        self._seq = 0
+        for stored in self._store.read(self.stream):
+            event = Event(stored.seq, stored.id, stored.type, loads_trusted(stored.payload), loads_trusted(stored.refs))
+            self._machine.evolve(self.state, event)
+            self._seq = stored.seq
+
+    def submit(self, command: Any, *, durable: bool = True) -> Any:
+        """Run a command through a turn and wait for it; returns the decision's reply.
+
+        Args:
+            command: What is asked.
+            durable: Whether to wait until everything so far is committed; else it may ride with what follows.
+
+        Raises:
+            HarnessError: The append failed, or the loop has stopped.
+        """
+        ticket = self._enqueue(command, durable=durable)
+        self._run(ticket)
+        return ticket.reply
+
+    def quiescent(self) -> bool:
+        """Whether nothing is under way and nothing waits in the inbox."""
+        return not self._running and not self._inbox
+
+    def wait_until(
+        self, holds: Callable[[Any], bool], *, timeout_seconds: float | None = None, cancel: Any = None
+    ) -> bool:
+        """Block until ``holds(state)`` after some turn; ``False`` on timeout. The loop's own error is raised here."""
+        deadline = None if timeout_seconds is None else self._ports.clock.monotonic() + timeout_seconds
+        while True:
+            flag = self._ports.wait.event()
+            self._watchers.append(flag)
+            if self._error is not None:
+                raise self._error
+            if holds(self.state):
+                return True
+            left = None if deadline is None else deadline - self._ports.clock.monotonic()
+            if left is not None and left <= 0:
+                return False
+            flag.wait(left, cancel)
+
+    def wait_quiescent(self, timeout_seconds: float | None = None) -> bool:
+        """Block until nothing is under way; ``False`` on timeout."""
+        return self.wait_until(lambda state: self.quiescent(), timeout_seconds=timeout_seconds)
+
+    def wake(self) -> None:
+        """Let everyone who waits for a change look again."""
+        watchers, self._watchers = self._watchers, []
+        for flag in watchers:
+            flag.set()
+
+    def stop(self, error: BaseException | None = None) -> None:
+        """Refuse everything from now on; waiting callers are refused too, so that none hangs."""
+        self._stopped = True
+        self._error = self._error or error
+        while self._inbox:
+            ticket = self._inbox.popleft()
+            ticket.error = self._error or InternalError("the loop has ended", code="loop.ended")
+            ticket.gate.release()
+        self.wake()
+
+    # -- the token ------------------------------------------------------------------------------------------------
+
+    def _enqueue(self, command: Any, *, durable: bool, effect_key: str | None = None) -> _Ticket:
+        gate = self._ports.wait.lock()
+        gate.acquire()
+        ticket = _Ticket(command, gate, durable=durable, effect_key=effect_key)
+        if self._stopped:
+            raise self._error or InternalError("the loop has ended", code="loop.ended")
+        self._inbox.append(ticket)
+        return ticket
+
+    def _run(self, ticket: _Ticket) -> None:
+        self._lead()
+        ticket.gate.acquire()
+        if ticket.error is not None:
+            raise ticket.error
+
+    def _lead(self) -> None:
+        """Run turns while there is something to do and nobody else does; look again after letting go."""
+        rounds = 0
+        while self._inbox and self._token.acquire(blocking=False):
+            try:
+                effects = self._round()
+            finally:
+                self._token.release()
+            for effect in effects:
+                self._ports.spawn(self._work, effect, name="effect")
+            rounds += 1
+            if rounds >= _MAX_ROUNDS and self._inbox:
+                self._ports.spawn(self._lead, name="lead")
+                return
+
+    def _work(self, effect: Any) -> None:
+        """A worker: perform, submit the outcome, take one follow-up effect oneself."""
+        while effect is not None:
+            key = effect.key
+            try:
+                command = self._hooks.perform(effect)
+                ticket = self._enqueue(command, durable=False, effect_key=key)
+                self._run(ticket)
+            except HarnessError as error:
+                self._running.pop(key, None)
+                if not self._stopped:
+                    self.stop(error)
+                self.wake()
+                return
+            effect = ticket.effect
+
+    # -- one turn -------------------------------------------------------------------------------------------------
+
+    def _round(self) -> list[Any]:
+        tickets = [self._inbox.popleft() for _ in range(len(self._inbox))]
+        for ticket in tickets:
+            if ticket.effect_key is not None:
+                self._running.pop(ticket.effect_key, None)
+        try:
+            effects = self._turn(tickets)
+        except BaseException as error:  # whatever it is, everyone who waits must hear of it
+            self._fail(tickets, error)
+            return []
+        self._hooks.turned(self.state)
+        return self._hand_out(tickets, effects)
+
+    def _turn(self, tickets: list[_Ticket]) -> list[Any]:
+        """Decide every command and commit; on a moved head fold again and decide once more (contract.md, Events)."""
+        for _ in range(_MAX_CONFLICTS):
+            for ticket in tickets:
+                self._decide(ticket)
+            self._advance()
+            self._ports.reach("decide.done")
+            effects = [] if self._stopped else self._new_effects()
+            try:
+                if any(ticket.durable for ticket in tickets) or self._must_commit(effects):
+                    self._commit()
+            except StoreConflict:
+                self.load()
+                continue
+            self._running.update({effect.key: effect for effect in effects})
+            return effects
+        raise InternalError("the head of the stream moved again and again", code="store.conflict")
+
+    def _decide(self, ticket: _Ticket) -> None:
+        """Decide one command; one that is refused fails alone and leaves no trace."""
+        ticket.error = None
+        if ticket.command is None:
+            return
+        try:
+            ticket.reply = self._apply(self._machine.decide(ticket.command, self.state))
+        except HarnessError as error:
+            ticket.error = error
+
+    def _advance(self) -> None:
+        while True:
+            decision = self._machine.advance(self.state, frozenset(self._running))
+            if not decision.facts:
+                return
+            self._apply(decision)
+
+    def _apply(self, decision: Decision) -> Any:
+        held = self._held
+        offset = len(held.drafts)
+        timestamp = self._ports.clock.timestamp() if decision.facts else ""
+        self._machine.check(decision)
+        for fact in decision.facts:
+            event = Event(
+                self._seq + len(held.drafts) + 1,
+                self._ports.ids.uuid7(),
+                fact.type,
+                fact.payload,
+                self._refs(fact),
+                timestamp,
+            )
+            held.drafts.append(
+                Draft(
+                    event.id,
+                    fact.type,
+                    self._machine.version(fact.type),
+                    fact.actor,
+                    timestamp,
+                    dumps(event.refs),
+                    dumps(fact.payload),
+                    fact.key,
+                )
+            )
+            held.events.append(event)
+            held.waits = held.waits or self._machine.waits(fact.type)
+            self._machine.evolve(self.state, event)
+        held.blobs.update(decision.blobs)
+        held.taken.update({command_id: offset + index for command_id, index in decision.taken.items()})
+        return decision.reply
+
+    def _refs(self, fact: Fact) -> dict[str, Any]:
+        refs = {name: value for name, value in fact.refs.items() if value is not None}
+        if "causation_id" not in refs and self._held.events:
+            refs["causation_id"] = self._held.events[-1].id
+        return refs
+
+    def _new_effects(self) -> list[Any]:
+        return [effect for effect in self._machine.react(self.state) if effect.key not in self._running]
+
+    def _must_commit(self, effects: list[Any]) -> bool:
+        """Requests ride with what follows; they are committed when nothing does, or when something must wait."""
+        held = self._held
+        return bool(held.drafts) and (held.waits or not effects or len(held.drafts) >= _MAX_HELD)
+
+    def _commit(self) -> None:
+        held = self._held
+        if not held.drafts:
+            return
+        summary = self._machine.summary(self.state, held.events)
+        stored = self._store.append(
+            self.stream,
+            held.drafts,
+            expected_seq=self._seq,
+            blobs=held.blobs or None,
+            taken=held.taken or None,
+            summary=summary,
+        )
+        self._held = _Batch()
+        self._seq = stored[-1].seq
+        self._hooks.committed(stored)
+
+    def _fail(self, tickets: list[_Ticket], error: BaseException) -> None:
+        """An append failed or a promise broke: the state is ahead of the log, so nothing may go on from it."""
+        self._held = _Batch()
+        self.stop(error)
+        for ticket in tickets:
+            ticket.error = ticket.error or error
+            ticket.gate.release()
+        self.wake()
+
+    def _hand_out(self, tickets: list[_Ticket], effects: list[Any]) -> list[Any]:
+        rest = deque(effects)
+        for ticket in tickets:
+            if ticket.takes_effect and rest:
+                ticket.effect = rest.popleft()
+            ticket.gate.release()
+        self.wake()
+        return list(rest)

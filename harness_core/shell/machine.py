@@ -1,0 +1,159 @@
+"""The specific part of a session's loop: the kernel's pure functions bound to one definition, and append checks."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from harness_core.kernel.commands import Advance, Command
+from harness_core.kernel.decide import decide
+from harness_core.kernel.definition import Definition
+from harness_core.kernel.effects import Effect
+from harness_core.kernel.evolve import evolve
+from harness_core.kernel.executor_state import fold_outcomes
+from harness_core.kernel.facts import Decision, Event, Fact
+from harness_core.kernel.projections.session import session_document
+from harness_core.kernel.react import react
+from harness_core.kernel.stages import advance
+from harness_core.kernel.state import SessionState, Visit
+from harness_hookspecs.errors import HarnessError, VocabularyError
+from harness_hookspecs.events import ACTORS, EVENTS, check_payload
+from harness_hookspecs.executor import Outcome, StageInput
+from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.prompt import PromptHasher
+
+__all__ = ["WAITING_TYPES", "SessionMachine"]
+
+WAITING_TYPES = frozenset({"harness.model.called", "harness.tool_call.started", "approval.requested"})
+"""Intents that are on the disk, with all before them, before their effect starts (D-7)."""
+
+_SUMMARY_PREFIXES = ("session.", "stage.entered", "artifact.accepted", "budget.exhausted", "effect.in_doubt")
+
+
+class SessionMachine:
+    """Binds the kernel to a definition.
+
+    Args:
+        session_id: The session; ids derive from it.
+        definition: What it runs under; replaced by a migration.
+        read_blob: Content by digest, for the executor's input and outcomes.
+    """
+
+    def __init__(self, session_id: str, definition: Definition, read_blob: Callable[[str], bytes]) -> None:
+        self.session_id = session_id
+        self.definition = definition
+        self._read_blob = read_blob
+        self._recent: dict[str, bytes] = {}  # content decided and perhaps not committed yet
+        self._executor_state: tuple[tuple[str, int, int], Any] | None = None
+
+    def new_state(self) -> SessionState:
+        self._executor_state = None
+        return SessionState(session_id=self.session_id)
+
+    def decide(self, command: Command, state: SessionState) -> Decision:
+        return decide(command, state, self.definition)
+
+    def advance(self, state: SessionState, running: frozenset[str]) -> Decision:
+        return advance(state, self.definition, Advance(running), self._state_of_executor(state))
+
+    def evolve(self, state: SessionState, event: Event) -> None:
+        evolve(state, event)
+
+    def react(self, state: SessionState) -> Sequence[Effect]:
+        return react(state)
+
+    def version(self, event_type: str) -> int:
+        return EVENTS[event_type].version
+
+    def waits(self, event_type: str) -> bool:
+        return event_type in WAITING_TYPES
+
+    def summary(self, state: SessionState, events: Sequence[Event]) -> bytes | None:
+        if any(event.type.startswith(_SUMMARY_PREFIXES) for event in events):
+            return dumps(session_document(state))
+        return None
+
+    def check(self, decision: Decision) -> None:
+        """Vocabulary, actor, payload and hashes, before anything is folded or stored (I-8).
+
+        Raises:
+            VocabularyError: A fact that may not stand in the log.
+        """
+        for digest, content in decision.blobs.items():
+            if hashlib.sha256(content).hexdigest() != digest:
+                raise VocabularyError("content does not hash to its digest", code="vocabulary.hash", digest=digest)
+        for fact in decision.facts:
+            if fact.actor not in ACTORS:
+                raise VocabularyError(f"{fact.actor} is not an actor", code="vocabulary.actor")
+            check_payload(fact.type, fact.payload)
+            if fact.type in _HASHED:
+                _HASHED[fact.type](fact, lambda digest: self.blob(digest, decision.blobs))
+        self._recent.update(decision.blobs)
+        while len(self._recent) > 256:
+            self._recent.pop(next(iter(self._recent)))
+
+    def blob(self, digest: str, first: Mapping[str, bytes] = {}) -> bytes:
+        """Content that was decided or stored."""
+        for place in (first, self._recent):
+            if digest in place:
+                return place[digest]
+        return self._read_blob(digest)
+
+    def _state_of_executor(self, state: SessionState) -> Any:
+        """``S`` of the open attempt; started and applied again whenever it is not at hand."""
+        visit = state.visit
+        if visit is None or visit.pack_ref is None or visit.artifact_id is not None or visit.failure is not None:
+            return None
+        key = (visit.visit_id, visit.attempt, len(visit.outcomes))
+        if self._executor_state is not None and self._executor_state[0] == key:
+            return self._executor_state[1]
+        value = self._fold_executor(visit)
+        self._executor_state = (key, value)
+        return value
+
+    def _fold_executor(self, visit: Visit) -> Any:
+        assert visit.pack_ref is not None
+        pack = loads_trusted(self.blob(visit.pack_ref))
+        outcomes = [self._outcome(outcome) for outcome in visit.outcomes]
+        executor = self.definition.executors[visit.executor]
+        folded = fold_outcomes(executor, StageInput.model_validate(pack["input"]), outcomes)
+        return folded.value if folded.error is None else folded.error
+
+    def _outcome(self, outcome: Mapping[str, Any]) -> Outcome:
+        if outcome["ok"]:
+            value = loads_trusted(self.blob(outcome["value_ref"]))
+            return Outcome(request_id=outcome["request_id"], ok=True, value=value)
+        return Outcome(request_id=outcome["request_id"], ok=False, error=outcome["error"])
+
+
+def _check_manifest(fact: Fact, blob: Callable[[str], bytes]) -> None:
+    """The manifest stored under ``manifestHash`` must be there and hash to it (A-58)."""
+    digest = fact.payload["manifestHash"]
+    try:
+        content = blob(digest)
+    except HarnessError as error:
+        raise VocabularyError("the manifest is not stored under its hash", code="vocabulary.hash") from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise VocabularyError("the manifest does not hash to manifestHash", code="vocabulary.hash")
+
+
+def _check_prompt(fact: Fact, blob: Callable[[str], bytes]) -> None:
+    """promptHash is computed again from the recorded request (A-65)."""
+    request = fact.payload["request"]
+    hasher = PromptHasher(
+        provider=request["model"]["provider"],
+        model_id=request["model"]["modelId"],
+        params=request.get("params") or {},
+        tools={tool["name"]: tool["schemaHash"] for tool in request.get("tools", ())},
+    )
+    for digest in request["messages"]:
+        hasher.add_digest(bytes.fromhex(digest))
+    if hasher.hexdigest() != fact.payload["promptHash"]:
+        raise VocabularyError("promptHash does not match the request", code="vocabulary.hash")
+
+
+_HASHED: dict[str, Callable[[Fact, Callable[[str], bytes]], None]] = {
+    "harness.session.started": _check_manifest,
+    "harness.model.called": _check_prompt,
+}
