@@ -22,11 +22,10 @@ Reading a manifest runs none of the plugin's code. Flaws carry stable codes, sha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from .errors import PluginError
-from .manifest_flaws import Flaw, ReadFile, manifest_flaws, read_config
 
 __all__ = [
     "MANIFEST_FILE",
@@ -34,12 +33,24 @@ __all__ = [
     "Flaw",
     "Manifest",
     "Provided",
+    "ReadFile",
     "manifest_from_table",
     "parse_manifest",
     "read_table",
 ]
 
 MANIFEST_FILE = "harness-plugin.toml"
+
+ReadFile = Callable[[str], bytes]
+"""Gives the bytes of a file beside the manifest; raises ``OSError`` when there is none."""
+
+
+class Flaw(NamedTuple):
+    """One thing that is wrong with a plugin: its stable code, what is wrong, what to do about it."""
+
+    code: str
+    message: str
+    hint: str | None = None
 
 
 class Provided(NamedTuple):
@@ -120,6 +131,8 @@ def manifest_from_table(
     Raises:
         PluginError: As for ``parse_manifest``.
     """
+    from .manifest_flaws import manifest_flaws  # listing what is installed needs the values above, not the rules
+
     flaws = manifest_flaws(table, read=read)
     if flaws:
         first = flaws[0]
@@ -137,6 +150,8 @@ def manifest_from_table(
 
 
 def _provided(entry: Mapping[str, Any], read: ReadFile | None) -> Provided:
+    from .manifest_flaws import read_config
+
     config = read_config(entry, read) if "config_file" in entry else entry.get("config")
     return Provided(entry["kind"], entry["name"], tuple(entry.get("roles", ())), entry.get("default", False), config)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from .kit.version_range import is_range
+from .manifest import Flaw, ReadFile
 from .offer import KINDS
 
 __all__ = [
@@ -14,8 +15,6 @@ __all__ = [
     "CAPABILITY_LISTS",
     "MANIFEST_VERSION",
     "OFFER_NAME",
-    "Flaw",
-    "ReadFile",
     "manifest_flaws",
     "read_config",
 ]
@@ -31,17 +30,6 @@ _KEYS = {"manifest", "id", "summary", "spec", "provides", "capabilities", "confl
 _PROVIDES_KEYS = {"kind", "name", "roles", "default", "config", "config_file"}
 _ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _TRUST = ("ok", "tighten", "no")
-
-ReadFile = Callable[[str], bytes]
-"""Gives the bytes of a file beside the manifest; raises ``OSError`` when there is none."""
-
-
-class Flaw(NamedTuple):
-    """One thing that is wrong with a plugin: its stable code, what is wrong, what to do about it."""
-
-    code: str
-    message: str
-    hint: str | None = None
 
 
 def manifest_flaws(table: Mapping[str, Any], *, read: ReadFile | None = None) -> list[Flaw]:

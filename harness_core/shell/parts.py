@@ -1,0 +1,161 @@
+"""The parts of a session: what it needs goes in, the built things come out, and what could not be built as facts.
+
+Nothing is imported that no need names. A part that the configuration binds must be built; one that only watches
+(``optional``) may fail, and its failure is a ``plugin.failed`` event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from harness_hookspecs.errors import ConfigError, HarnessError, PluginError
+from harness_hookspecs.host import KindHost
+
+from .plugins.catalogue import Catalogue
+
+__all__ = ["Need", "Part", "PartFailed", "Parts"]
+
+
+class Need(NamedTuple):
+    """One thing that a session uses.
+
+    Attributes:
+        kind: The kind of the offer.
+        name: The offer's name, or ``ID:NAME``.
+        entry: The entry that chooses it (a model, a tool); empty: the offer's own name.
+        where: The line that asks for it, for errors.
+        optional: Whether the session goes on without it.
+    """
+
+    kind: str
+    name: str
+    entry: str = ""
+    where: str | None = None
+    optional: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What the thing is found by: kind and entry."""
+        return self.kind, self.entry or self.name.rpartition(":")[2]
+
+
+class Part(NamedTuple):
+    """A built thing and who built it, as manifests of calls name them."""
+
+    thing: Any
+    need: Need
+    plugin_id: str
+    plugin_version: str
+
+
+class PartFailed(NamedTuple):
+    """Something that could not be built, as a ``plugin.failed`` event tells it."""
+
+    plugin: str
+    offer: str | None
+    error: HarnessError
+
+    def payload(self) -> dict[str, Any]:
+        """Give the event's payload."""
+        from harness_hookspecs.kit.failure import describe
+
+        return {"plugin": self.plugin, "offer": self.offer, "error": describe(self.error)}
+
+
+Settings = Callable[[Need, "Mapping[str, Any] | None"], Mapping[str, Any]]
+"""Gives the plain settings of a need, told the schema in the manifest."""
+
+
+class Parts:
+    """Builds what a session uses, each thing once.
+
+    Not for several threads at once: a session's parts are built before it runs.
+
+    Args:
+        catalogue: Who offers what.
+        settings: Gives the settings of a need as plain JSON.
+        host: Gives the host protocol that a need's kind promises.
+    """
+
+    def __init__(self, catalogue: Catalogue, settings: Settings, host: Callable[[Need], KindHost]) -> None:
+        self._catalogue = catalogue
+        self._settings = settings
+        self._host = host
+        self._parts: dict[tuple[str, str], Part] = {}
+        self.failed: list[PartFailed] = []
+
+    def build(self, needs: Iterable[Need]) -> None:
+        """Build everything that is needed; new plugins among them are tried in one go.
+
+        Raises:
+            PluginError: A part that is not optional cannot be built (``plugin.bound_broken`` and its kin).
+            ConfigError: The settings of a part are refused by its settings class.
+        """
+        wanted = list(needs)
+        self._try_new(wanted)
+        for need in wanted:
+            try:
+                self.get(need)
+            except HarnessError as error:
+                if not need.optional:
+                    raise
+                self.failed.append(self._failure(need, error))
+
+    def get(self, need: Need) -> Any:
+        """Give a built thing, building it when it was not; raises as ``build`` does."""
+        return self.part(need).thing
+
+    def part(self, need: Need) -> Part:
+        """Give a built thing with who built it; raises as ``build`` does."""
+        if need.key not in self._parts:
+            self._parts[need.key] = self._build(need)
+        return self._parts[need.key]
+
+    def built(self) -> list[Part]:
+        """List what was built, in the order of kinds and entries."""
+        return [self._parts[key] for key in sorted(self._parts)]
+
+    def _try_new(self, needs: list[Need]) -> None:
+        rows = {}
+        for need in needs:
+            try:
+                row = self._catalogue.resolve(need.kind, need.name).row
+            except PluginError:
+                continue  # said, with its place, when it is built
+            rows[row.record.id] = row
+        self._catalogue.try_new(rows.values())
+
+    def _build(self, need: Need) -> Part:
+        offer = self._catalogue.offer(need.kind, need.name, where=need.where)
+        provider = self._catalogue.resolve(need.kind, need.name, where=need.where)
+        record = provider.row.record
+        given = self._settings(need, provider.provided.config)
+        settings = None if offer.settings is None else _checked(offer.settings(), given, need)
+        try:
+            thing = offer.build(settings, self._host(need))
+        except HarnessError:
+            raise
+        except Exception as error:
+            said = f"{need.kind} {need.name} of the plugin {record.id} cannot be built: {type(error).__name__}: {error}"
+            hint = f"harness plugins info {record.id}"
+            raise PluginError(
+                said, code="plugin.bound_broken", where=need.where, hint=hint, plugin=record.id
+            ) from error
+        return Part(thing, need, record.id, offer.version or record.version)
+
+    def _failure(self, need: Need, error: HarnessError) -> PartFailed:
+        owners = self._catalogue.providers_of(need.kind, need.name)
+        return PartFailed(owners[0].row.record.id if owners else need.name, need.name, error)
+
+
+def _checked(model: Any, given: Mapping[str, Any], need: Need) -> Any:
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = ".".join(str(part) for part in first["loc"])
+        said = f"settings of {need.kind} {need.key[1]}: {path}: {first['msg']}" if path else str(first["msg"])
+        raise ConfigError(said, where=need.where) from error

@@ -1,0 +1,167 @@
+"""The index: a path goes in, the records of its plugins come out, from a file in the cache unless something changed.
+
+The file is keyed on modification time in nanoseconds and size of each ``entry_points.txt`` and each manifest, so that
+what did not change costs one ``stat``. It also keeps the verdicts of first imports (``trial``) and small facts that
+others key themselves (``facts``). It is a cache: deleted, damaged or unwritable, it is made again or done without.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness_core.shell.ports_startup import read_file, replace_file
+from harness_hookspecs import __version__ as contract_version
+from harness_hookspecs.manifest import Flaw
+
+from .locate import code_state
+from .records import Record, record_from_json, record_to_json
+from .scan import Found, folders_state, scan
+
+__all__ = ["Index", "cache_folder", "open_index"]
+
+FORMAT = 1
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> str:
+    """Give the folder of the cache: ``harness`` below ``XDG_CACHE_HOME``, which counts as unset when it is relative."""
+    base = environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "harness")
+
+
+def open_index(path: Sequence[str] | None = None, *, folder: str | None = None, fresh: bool = False) -> Index:
+    """Find the plugins on a path.
+
+    Args:
+        path: Where to look, ``sys.path`` by default.
+        folder: Where the index file lies, ``cache_folder()`` by default.
+        fresh: Whether to trust nothing that was cached (``--no-cache``), verdicts included.
+    """
+    wanted = [folder or os.getcwd() for folder in (sys.path if path is None else path)]
+    key = [FORMAT, contract_version, sys.version, sys.prefix, wanted]
+    file = os.path.join(folder or cache_folder(), f"plugins-{_name(key)}.json")
+    cached = {} if fresh else _load(file, key)
+    index = Index(wanted, file, {"key": key, "verdicts": {}, "facts": {}, "read": {}, **cached})
+    index.refresh()
+    return index
+
+
+def _name(key: Sequence[Any]) -> str:
+    from binascii import crc32
+
+    return f"{crc32(json.dumps(key).encode()):08x}"  # the key itself stands in the file and is compared
+
+
+def _load(file: str, key: Sequence[Any]) -> dict[str, Any]:
+    try:
+        document = json.loads(read_file(file) or b"null")
+        if document["key"] == key and all(isinstance(document[part], dict) for part in ("read", "verdicts", "facts")):
+            return dict(document)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    return {}
+
+
+class Index:
+    """The records of one path, and what is remembered about them. Made by ``open_index``."""
+
+    def __init__(self, path: Sequence[str], file: str, document: dict[str, Any]) -> None:
+        self.path = list(path)
+        self.file = file
+        self.records: tuple[Record, ...] = ()
+        self._document = document
+
+    def refresh(self) -> None:
+        """Read again what changed on disk since the document was written."""
+        old, new = self._document["read"], {}
+        records: list[Record] = []
+        changed = False
+        for found in scan(self.path):
+            kept = old.get(found.file)
+            known = _still(kept, found)
+            if known is None:
+                kept, known = self._read(found)
+                changed = True
+            new[found.file] = kept
+            records += known
+        self.records = tuple(sorted(records, key=lambda record: (record.id, record.distribution)))
+        self._document["read"] = new
+        if changed or len(new) != len(old):
+            self.save()
+
+    def _read(self, found: Found) -> tuple[list[Any], list[Record]]:
+        from .reading import read_plugins
+
+        plugins = read_plugins(found, self.path, contract_version)
+        files = [list(state) for plugin in plugins for state in plugin.files]
+        documents = [record_to_json(plugin.record) for plugin in plugins]
+        return [found.modified_ns, found.size_bytes, files, documents], [plugin.record for plugin in plugins]
+
+    def save(self) -> bool:
+        """Write the document; ``False`` when the cache cannot be written, which harms nobody."""
+        return replace_file(self.file, json.dumps(self._document, separators=(",", ":")).encode())
+
+    # ------------------------------------------------------------------------------------- verdicts, facts
+
+    def was_tried(self, record: Record) -> bool:
+        """Tell whether there is a verdict on the plugin's first import that still holds.
+
+        A verdict ends when the code changes, a bad one also when anything was installed or removed: that may have
+        been the cure.
+        """
+        kept = self._document["verdicts"].get(_plugin(record))
+        if not isinstance(kept, list) or len(kept) != 3 or kept[0] != code_state(record.code):
+            return False
+        return not kept[1] or kept[2] == folders_state(self.path)
+
+    def known_flaw(self, record: Record) -> Flaw | None:
+        """Give what went wrong at the plugin's first import, if that verdict still holds."""
+        kept = self._document["verdicts"].get(_plugin(record))
+        if not isinstance(kept, list) or not kept[1:] or not kept[1] or not self.was_tried(record):
+            return None  # the usual case looks at no file
+        return Flaw(*kept[1])
+
+    def remember(self, record: Record, flaw: Flaw | None) -> None:
+        """Keep a verdict for the code as it is now; ``save`` writes it."""
+        state = [code_state(record.code), flaw, folders_state(self.path) if flaw else None]
+        self._document["verdicts"][_plugin(record)] = state
+
+    def fact(self, name: str, key: Any) -> Any:
+        """Give what ``keep_fact`` kept under the name when its key was the same, else ``None``."""
+        kept = self._document["facts"].get(name)
+        return kept[1] if isinstance(kept, list) and len(kept) == 2 and kept[0] == key else None
+
+    def keep_fact(self, name: str, key: Any, value: Any) -> None:
+        """Keep a small JSON value that holds as long as ``key`` stays the same, and write it."""
+        self._document["facts"][name] = [key, value]
+        self.save()
+
+
+def _plugin(record: Record) -> str:
+    return f"{record.distribution}/{record.id}"
+
+
+def _still(kept: Any, found: Found) -> list[Record] | None:
+    """The records that were kept for a distribution, if nothing that they were read from has changed."""
+    try:
+        modified_ns, size_bytes, files, documents = kept
+        if (modified_ns, size_bytes) != (found.modified_ns, found.size_bytes):
+            return None
+        if any(not _unchanged(*state) for state in files):
+            return None
+        return [record_from_json(document) for document in documents]
+    except (TypeError, ValueError, KeyError):
+        return None
+
+
+def _unchanged(path: str, modified_ns: int, size_bytes: int) -> bool:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return bool(path) and modified_ns == -1
+    return (found.st_mtime_ns, found.st_size) == (modified_ns, size_bytes)

@@ -1,0 +1,115 @@
+"""First imports: records go in, what is wrong with each comes out, tried in a child process that may die of it.
+
+One child tries many; what fails beside others is tried again alone, so that nobody bears another's fault.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness_hookspecs.host import Completed, Processes
+from harness_hookspecs.manifest import Flaw
+
+from .records import Record
+from .trial_main import MARK
+
+__all__ = ["LIMIT_SECONDS", "try_imports"]
+
+LIMIT_SECONDS = 5.0
+_START_SECONDS = 10.0  # for the child itself, on a busy machine
+_MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trial_main.py")
+
+
+class _Order(NamedTuple):
+    """What stays the same from child to child."""
+
+    path: Sequence[str]
+    processes: Processes
+    limit_seconds: float
+    settings: bool
+
+
+def try_imports(
+    records: Sequence[Record],
+    path: Sequence[str],
+    processes: Processes,
+    *,
+    limit_seconds: float = LIMIT_SECONDS,
+    settings: bool = False,
+) -> list[list[Flaw]]:
+    """Import each plugin in a child process and check its hooks and offers there.
+
+    Args:
+        records: The plugins; each must have been found without a flaw.
+        path: The child's ``sys.path``.
+        processes: The port.
+        limit_seconds: How long one import may take.
+        settings: Whether settings classes are compared with the manifests too (imports what they need).
+
+    Returns:
+        For each plugin, in the order given, what is wrong with it; empty when nothing is.
+    """
+    order = _Order(path, processes, limit_seconds, settings)
+    verdicts: list[list[Flaw]] = []
+    while len(verdicts) < len(records):
+        waiting = records[len(verdicts) :]
+        for record, flaws in zip(waiting, _run(order, waiting)):
+            alone = len(waiting) == 1 or not flaws
+            verdicts.append(flaws if alone else _run(order, [record])[0])
+    return verdicts
+
+
+def _run(order: _Order, records: Sequence[Record]) -> list[list[Flaw]]:
+    """The verdicts of one child: of all, or of those up to the one that ended it."""
+    plugins = [[record.module, record.provides] for record in records]
+    told = {
+        "path": list(order.path),
+        "limit_seconds": order.limit_seconds,
+        "settings": order.settings,
+        "plugins": plugins,
+    }
+    done = order.processes.run(
+        [sys.executable, "-P", *(["-B"] if sys.dont_write_bytecode else []), _MAIN],
+        stdin=json.dumps(told).encode(),
+        timeout_seconds=order.limit_seconds * len(records) + _START_SECONDS,
+    )
+    return _verdicts(done, len(records), order.limit_seconds)
+
+
+def _verdicts(done: Completed, count: int, limit_seconds: float) -> list[list[Flaw]]:
+    verdicts: list[list[Flaw]] = []
+    printed = b""
+    for line in done.stdout.split(b"\n"):
+        if not line.startswith(MARK.encode()):
+            printed += line
+            continue
+        what, _, *flaws = json.loads(line[len(MARK) :])
+        if what == "begin":
+            printed = b""
+        else:
+            found = [Flaw(*flaw) for flaw in flaws[0]]
+            verdicts.append([*found, *_noise(printed)])
+    if len(verdicts) < count:
+        verdicts.append([_death(done, printed, limit_seconds)])
+    return verdicts
+
+
+def _noise(printed: bytes) -> list[Flaw]:
+    """Documents are written to standard output, so nothing else may be."""
+    if not printed.strip():
+        return []
+    text = " ".join(printed.decode("utf-8", "replace").split())[:80]
+    return [Flaw("HP033", f"its import prints to standard output: {text!r}", "imports are silent; log instead")]
+
+
+def _death(done: Completed, printed: bytes, limit_seconds: float) -> Flaw:
+    if done.truncated and printed:
+        return _noise(printed)[0]
+    if done.timed_out or b"Timeout (" in done.stderr:
+        return Flaw("HP032", f"its import did not end within {limit_seconds:g} s")
+    how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+    return Flaw("HP031", f"its import ended the process ({how})")

@@ -1,0 +1,69 @@
+"""One plugin is imported and checked here and now: its module and promises go in, its flaws as JSON come out.
+
+Runs in the child process of a trial only.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+from harness_hookspecs.manifest import Flaw, Provided
+from harness_hookspecs.offer import Offer
+
+from .registration import check_module
+
+__all__ = ["try_import"]
+
+
+def try_import(module: str, provides: Sequence[Sequence[Any]], *, settings: bool = False) -> list[list[Any]]:
+    """Import a module and check its hooks, its offers and, when asked, the settings classes of its offers.
+
+    Args:
+        module: Its dotted name.
+        provides: The manifest's promises as JSON: kind, name, roles, default, config.
+        settings: Whether each offer's settings class is compared with the schema in the manifest.
+    """
+    promised = [Provided(kind, name, tuple(roles), default, config) for kind, name, roles, default, config in provides]
+    try:
+        found = check_module(import_module(module), promised)
+    except (SystemExit, KeyboardInterrupt) as error:
+        return [list(Flaw("HP031", f"its import raises {_told(error)}"))]
+    except BaseException as error:  # whatever a stranger's import raises is a verdict about it
+        return [list(Flaw("HP030", f"its import raises {_told(error)}{_place(error, module)}"))]
+    flaws = found.flaws
+    if settings and not flaws:
+        pairs = [(found.offers[provided.kind, provided.name], provided) for provided in promised]
+        flaws = [flaw for offer, provided in pairs for flaw in _settings(offer, provided)]
+    return [list(flaw) for flaw in flaws]
+
+
+def _told(error: BaseException) -> str:
+    name = type(error).__name__
+    return " ".join(f"{name}: {error}".split())[:300] if str(error) else name
+
+
+def _place(error: BaseException, module: str) -> str:
+    """The last line of the plugin's own code in the traceback."""
+    package = module.partition(".")[0]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if package in frame.filename]
+    return f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+
+
+def _settings(offer: Offer[Any], provided: Provided) -> Iterator[Flaw]:
+    """Keys that only one of settings class and manifest knows."""
+    if offer.settings is None or provided.config is None:
+        return
+    what = f"settings of {provided.kind}:{provided.name}"
+    try:
+        schema = offer.settings().model_json_schema()
+    except Exception as error:
+        yield Flaw("HP047", f"{what} cannot be read: {_told(error)}")
+        return
+    does, said = set(schema.get("properties", {})), set(provided.config.get("properties", {}))
+    for key in sorted(does ^ said):
+        yield Flaw("HP047", f"{what}: only the {'class' if key in does else 'manifest'} has {key}")
+    if set(schema.get("required", [])) != set(provided.config.get("required", [])):
+        yield Flaw("HP047", f"{what}: class and manifest require different keys")

@@ -1,0 +1,33 @@
+"""The file door of start-up: a path goes in, its bytes come out or are replaced, and nothing heavy is imported.
+
+Listing plugins must not cost the import of the whole set of ports. Links are followed: what is read here was
+installed, and an installer may link it.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["read_file", "replace_file"]
+
+
+def read_file(path: str, *, limit_bytes: int = 16_777_216) -> bytes | None:
+    """Give at most ``limit_bytes`` of a file, ``None`` when it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(limit_bytes)
+    except OSError:
+        return None
+
+
+def replace_file(path: str, data: bytes) -> bool:
+    """Replace a file in one step, making its folder; ``False`` when that is not possible."""
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(part, "wb") as file:
+            file.write(data)
+        os.replace(part, path)
+    except OSError:
+        return False
+    return True
