@@ -59,7 +59,7 @@ class ExecutorContract(Contract):
         raise AssertionError(f"no end after {_ROUNDS_AT_MOST} rounds")
 
     @rule("executor.comes_to_one_end")
-    def test_a_started_executor.comes_to_one_end(self) -> None:
+    def test_a_started_executor_asks_for_something(self) -> None:
         executor = self.subject()
         assert executor.next(executor.start(self.stage_input()))
 
