@@ -109,7 +109,8 @@ def test_a_wheel_holds_the_package_and_nothing_else(wheels: list[Path]) -> None:
 def test_every_file_of_a_package_is_in_its_wheel(wheels: list[Path], checkout: Path) -> None:
     packed = {file for wheel in wheels for file in zipfile.ZipFile(wheel).namelist()}
     for folder in distributions(checkout):
-        files = [file for package in folder.glob("harness_*/") for file in package.rglob("*") if file.is_file()]
+        packages = [file.parent for file in folder.glob("harness_*/__init__.py")]
+        files = [file for package in packages for file in package.rglob("*") if file.is_file()]
         assert not {file.relative_to(folder).as_posix() for file in files} - packed
 
 
