@@ -67,6 +67,7 @@ def test_a_line_that_never_ends_is_told_once_and_takes_bounded_memory() -> None:
     assert len(found) == 1
     assert peak_bytes < 200_000
     assert [item.value for item in framer.feed(b"\n[1]\n") if isinstance(item, Frame)] == [[1]]
+    assert told(b"[1][2][3]", chunk_bytes=4, max_line_bytes=5) == ["frame.too_long"]
 
 
 BAD = ["this is not json", '{"a":1', '{"a":NaN}', '{"a":1,"a":2}', "[1] [2]", "\ufeff{}", "[" * 70 + "]" * 70]
