@@ -1,0 +1,217 @@
+"""``harness config`` and ``harness trust``: the project's files in, what holds, what is wrong and why out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness_core.shell.config.effective import EffectiveConfig
+from harness_core.shell.config.explain import ORDER
+from harness_core.shell.config.opening import open_config
+from harness_core.shell.config.trust import remember_trust
+from harness_hookspecs.kit.render import escape_line
+
+from .output import complain, emit, json_option, options_of
+from .published import published_names, published_schema
+
+__all__ = ["config", "load", "trust"]
+
+
+def load(ctx: click.Context, *, project: str | None = None, flags: Mapping[str, Any] | None = None) -> EffectiveConfig:
+    """Load the configuration that the shared options ask for; its warnings go to stderr.
+
+    Raises:
+        ConfigError: The files are wrong.
+        NotFound: The project that is named is no folder.
+    """
+    from harness_core.shell.plugins.index import open_index
+    from harness_core.shell.ports import make_ports
+
+    records = open_index().records
+    start = project if project is not None else options_of(ctx).project
+    found = open_config(start, make_ports("threads"), env=os.environ, plugins=records, flags=flags)
+    for warning in found.warnings:
+        complain(f"warning: {escape_line(warning.text())}")
+    return found
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def config(ctx: click.Context) -> None:
+    """Check, show and explain the configuration."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(show)
+
+
+@config.command()
+@json_option
+@click.pass_context
+def check(ctx: click.Context) -> None:
+    """Check every file; exit 3 names each problem with file:line:col."""
+    found = load(ctx)
+    document = {
+        "schema": "harness.config_check/1",
+        "ok": True,
+        "project": str(found.project),
+        "digest": found.digest,
+        "files": sorted({origin.source for origin in found.origins.values() if origin.layer in {"project", "user"}}),
+        "trusted": found.trusted,
+        "untrusted": [leaf.document() for leaf in found.untrusted_leaves],
+        "warnings": [warning.document() for warning in found.warnings],
+    }
+    emit(ctx, document, _checked)
+
+
+def _checked(document: Mapping[str, Any]) -> str:
+    count = len(document["files"])
+    trusted = "project trusted" if document["trusted"] else "project NOT trusted"
+    lines = [f"{count} config file{'s' if count != 1 else ''} valid, {trusted}"]
+    if not document["trusted"]:
+        lines += [
+            f"  {escape_line(leaf['where'])}  {escape_line(leaf['path'])}: {escape_line(leaf['reason'])}"
+            for leaf in document["untrusted"]
+        ]
+        lines.append("  they do not count before: harness trust")
+    return "\n".join(lines)
+
+
+@config.command()
+@click.option("--origin", is_flag=True, help="Say where each value comes from.")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, origin: bool = False) -> None:
+    """Show what holds, all layers laid over each other."""
+    found = load(ctx)
+    settings = found.six.document()
+    places = {path: _origin(found, path) for path in _paths(settings)}
+    document = {
+        "schema": "harness.config/1",
+        "project": str(found.project),
+        "digest": found.digest,
+        "trusted": found.trusted,
+        "settings": settings,
+        "origins": places if origin else None,
+        "untrusted": [leaf.document() for leaf in found.untrusted_leaves],
+        "warnings": [warning.document() for warning in found.warnings],
+    }
+    emit(ctx, document, lambda one: _shown(one, found))
+
+
+def _origin(found: EffectiveConfig, path: str) -> dict[str, Any]:
+    origin = found.origin(path)
+    return {"layer": origin.layer, "where": origin.text()}
+
+
+def _paths(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Every leaf by the text of its key."""
+    from harness_core.settings.paths import format_path
+    from harness_core.shell.config.explain import dig, leaves_below
+
+    flat = {key: value for file in settings.values() for key, value in file.items()}
+    found = [path for key in flat for path in leaves_below((key,), flat, {})]
+    return {format_path(path): dig(flat, path) for path in found}
+
+
+def _shown(document: Mapping[str, Any], found: EffectiveConfig) -> str:
+    lines = []
+    for path, value in _paths(document["settings"]).items():
+        place = f"   ({escape_line(found.origin(path).text())})" if document["origins"] is not None else ""
+        lines.append(f"{escape_line(path)} = {_value(value)}{place}")
+    return "\n".join(lines)
+
+
+def _value(value: Any) -> str:
+    return escape_line(json.dumps(value, ensure_ascii=False))
+
+
+@config.command()
+@click.argument("key")
+@json_option
+@click.pass_context
+def explain(ctx: click.Context, key: str) -> None:
+    """Explain a key, for example run.max_depth: what each layer says, which wins and why the others lose."""
+    found = load(ctx)
+    keys = [explanation.document() for explanation in found.explain(key)]
+    emit(ctx, {"schema": "harness.config_explain/1", "key": key, "order": ORDER, "keys": keys}, _explained)
+
+
+def _explained(document: Mapping[str, Any]) -> str:
+    lines: list[str] = []
+    for found in document["keys"]:
+        lines.append(f"{escape_line(found['path'])} = {_value(found['value'])}")
+        lines += [_voice(voice) for voice in found["voices"]]
+    return "\n".join([*lines, f"order: {document['order']}"])
+
+
+def _voice(voice: Mapping[str, Any]) -> str:
+    mark = "*" if voice["wins"] else "-"
+    value = _value(voice["value"]) if voice["said"] else ""
+    return f"  {mark} {escape_line(voice['where']):40} {value:24} {escape_line(voice['reason'])}".rstrip()
+
+
+@config.command()
+@click.argument("name", required=False)
+@json_option
+@click.pass_context
+def schema(ctx: click.Context, name: str | None) -> None:
+    """Print a JSON Schema: of one of the six files, of a document or of a wire type; without NAME list the names."""
+    if name is None:
+        names = [{"name": one} for one in published_names()]
+        emit(
+            ctx,
+            {"schema": "harness.schemas/1", "items": names},
+            lambda one: "\n".join(item["name"] for item in one["items"]),
+        )
+        return
+    found = published_schema(name)
+    emit(
+        ctx,
+        {"schema": "harness.schema/1", "name": name, "json_schema": found},
+        lambda one: json.dumps(one["json_schema"], indent=2),
+    )
+
+
+@click.command()
+@click.argument("directory", metavar="[DIR]", required=False)
+@click.option("--dry-run", is_flag=True, help="Only list what would be trusted.")
+@json_option
+@click.pass_context
+def trust(ctx: click.Context, directory: str | None, dry_run: bool) -> None:
+    """Trust what the files of a project set, as they are now; a change of those settings asks again."""
+    from harness_core.shell.ports import make_ports
+
+    found = load(ctx, project=directory)
+    project, folders = found.project, found.folders
+    if not dry_run and project is not None and folders is not None:
+        remember_trust(make_ports("threads").files, folders.state, Path(project), found.untrusted_leaves)
+    leaves = [leaf.document() for leaf in found.untrusted_leaves]
+    document = {
+        "schema": "harness.trust/1",
+        "project": str(project),
+        "trusted": found.trusted or not dry_run,
+        "changed": not (dry_run or found.trusted),
+        "leaves": leaves,
+    }
+    emit(ctx, document, _trusted)
+
+
+def _trusted(document: Mapping[str, Any]) -> str:
+    project = escape_line(document["project"])
+    if not document["leaves"]:
+        return f"{project} sets nothing that needs trust"
+    head = f"{project} is trusted" if document["trusted"] else f"{project} is not trusted"
+    return "\n".join(
+        [
+            f"{head}; its files set",
+            *(
+                f"  {escape_line(leaf['where'])}  {escape_line(leaf['path'])} = {_value(leaf['value'])}"
+                for leaf in document["leaves"]
+            ),
+        ]
+    )

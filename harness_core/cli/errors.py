@@ -1,0 +1,89 @@
+"""An error or its code in, the exit code and the document ``harness.error/1`` out: the one table of exits."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from harness_hookspecs import errors
+from harness_hookspecs.errors import HarnessError
+
+__all__ = ["EXITS", "INTERNAL", "INTERRUPTED", "USAGE", "error_document", "exit_of", "exit_of_code"]
+
+USAGE: Final = 2
+INTERNAL: Final = 70
+INTERRUPTED: Final = 130
+
+EXITS: Final[dict[str, int]] = {
+    "usage": USAGE,
+    "config": 3,
+    "plugin": 3,
+    "plugin.drift": 4,
+    "lock.drift": 4,
+    "lock": 4,
+    "not_found": 4,
+    "project.not_found": 4,
+    "config.no_key": 4,
+    "run.locked": 5,
+    "lease": 5,
+    "store": 6,
+    "suspended": 10,
+    "refused": 11,
+    "policy": 11,
+    "path": 11,
+    "approval.denied": 11,
+    "approval.denied_unattended": 11,
+    "approval.expired": 11,
+    "routing.policy": 11,
+    "budget": 12,
+    "provider": 13,
+    "artifact": 14,
+    "validation": 14,
+    "replay": 15,
+    "internal": INTERNAL,
+}
+"""Exit codes by error code or by the first parts of one; the longest that fits decides, and nothing fits 1."""
+
+_CLASSES: Final[tuple[tuple[type[HarnessError], int], ...]] = (
+    (errors.ConfigError, 3),
+    (errors.PluginError, 3),
+    (errors.Drift, 3),
+    (errors.NotFound, 4),
+    (errors.Locked, 5),
+    (errors.StoreError, 6),
+    (errors.Refused, 11),
+    (errors.BudgetExhausted, 12),
+    (errors.ProviderError, 13),
+    (errors.ValidationFailed, 14),
+    (errors.Diverged, 15),
+    (errors.InternalError, INTERNAL),
+)
+
+
+def exit_of_code(code: str) -> int | None:
+    """Give the exit for a code, the one of a failed session for example; None when the table does not know it."""
+    parts = code.split(".")
+    for end in range(len(parts), 0, -1):
+        found = EXITS.get(".".join(parts[:end]))
+        if found is not None:
+            return found
+    return None
+
+
+def exit_of(error: HarnessError) -> int:
+    """Give the exit for an error: by its code, else by its class, else 1."""
+    found = exit_of_code(error.code)
+    if found is not None:
+        return found
+    return next((number for kind, number in _CLASSES if isinstance(error, kind)), 1)
+
+
+def error_document(error: HarnessError) -> dict[str, Any]:
+    """Give the document that ``--json`` prints instead of a result."""
+    return {
+        "schema": "harness.error/1",
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+        "where": error.where,
+        "facts": error.facts,
+    }

@@ -1,0 +1,101 @@
+"""The name of a command in, the command out, its module imported only then; the list of commands imports none."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.util import find_spec
+from typing import Any, Final
+
+import click
+
+from harness_core import __version__
+
+__all__ = ["COMMANDS", "LazyGroup", "harness"]
+
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "demo": ("harness_core.cli.demo:demo", "The main job with a scripted model: no weights, no key, no network."),
+    "init": ("harness_core.cli.init:init", "Write ./.harness with six commented files."),
+    "run": ("harness_core.cli.run:run", "Run one session to its end or to a pause."),
+    "resume": ("harness_core.cli.run:resume", "Go on with a session that stopped."),
+    "pause": ("harness_core.cli.run:pause", "Stop a session after what is in flight."),
+    "cancel": ("harness_core.cli.run:cancel", "End a session as cancelled."),
+    "sessions": ("harness_core.cli.sessions:sessions", "List and show sessions."),
+    "events": ("harness_core.cli.events:events", "Read the event log."),
+    "replay": ("harness_core.cli.replay:replay", "Replay a session without any call."),
+    "approvals": ("harness_core.cli.approvals:approvals", "Show and answer what waits for a decision."),
+    "policy": ("harness_core.cli.policy:policy", "Try what the policies say."),
+    "artifacts": ("harness_core.cli.artifacts:artifacts", "List and read what stages made."),
+    "context": ("harness_core.cli.context:context", "Show what a stage's model was given."),
+    "prompt": ("harness_core.cli.prompt:prompt", "Show exactly what a model saw."),
+    "stages": ("harness_core.cli.stages:stages", "Explain the stages and their rules."),
+    "graph": ("harness_core.cli.graph:graph", "Draw the stages or what a session did."),
+    "transitions": ("harness_core.cli.transitions:transitions", "Show which rules a session took."),
+    "workflows": ("harness_core.cli.workflows:workflows", "Plan, check and run workflows."),
+    "report": ("harness_core.cli.report:report", "Tokens, time and cost of a session."),
+    "config": ("harness_core.cli.config:config", "Check, show and explain the configuration."),
+    "trust": ("harness_core.cli.config:trust", "Trust what a project's files set."),
+    "plugins": ("harness_core.cli.plugins:plugins", "List, inspect and check plugins."),
+    "models": ("harness_core.cli.models:models", "List, probe and load models."),
+    "roles": ("harness_core.cli.roles:roles", "Personas and who answers for them."),
+    "tasks": ("harness_core.cli.tasks:tasks", "Coding tasks for runners."),
+    "export": ("harness_core.cli.export:export", "Export events, reports and training data."),
+    "doctor": ("harness_core.cli.doctor:doctor", "Find out what is wrong with the installation."),
+    "db": ("harness_core.cli.db:db", "Look after the store."),
+    "completion": ("harness_core.cli.completion:completion", "Completion for a shell."),
+}
+"""Command to its place and its line of help; a command whose module is not there is not listed."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the commands that are there, in the order of the table."""
+        return [name for name, (place, _) in COMMANDS.items() if _is_there(place.partition(":")[0])]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        place = COMMANDS.get(cmd_name, ("", ""))[0]
+        module, _, attribute = place.partition(":")
+        if not module or not _is_there(module):
+            return None
+        found: click.Command = getattr(importlib.import_module(module), attribute)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list from the table, so that asking for help imports no command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; one that is not there is answered with the nearest name."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            from harness_core.settings.problems import nearest
+
+            near = nearest(name, self.list_commands(ctx))
+            raise click.UsageError(f'there is no command "{name}"' + (f"; {near}" if near else ""), ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _is_there(module: str) -> bool:
+    return find_spec(module) is not None
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["--help", "-h"]})
+@click.version_option(__version__, message="harness %(version)s")
+@click.option("--project", metavar="DIR", help="The folder that holds .harness; default: the nearest one upwards.")
+@click.option(
+    "--no-plugin", metavar="ID", multiple=True, help="Leave a plugin out; also HARNESS_DISABLE_PLUGINS=ID,ID."
+)
+@click.option("--no-plugins", is_flag=True, help="Leave all plugins out.")
+@click.option("--locked", is_flag=True, help="Stop (exit 4) unless the plugins are what harness.lock says.")
+@click.option("--plain", is_flag=True, help="No colour and no redrawing; also NO_COLOR and TERM=dumb.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def harness(**options: Any) -> None:
+    """Harness: an orchestration kernel. These options may stand before or after a command.
+
+    Every command takes --json and then prints exactly one JSON document.
+    """

@@ -1,0 +1,70 @@
+"""A document and how people read it in, one JSON document or people's text on the right stream out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import click
+
+from .options import GlobalOptions
+
+__all__ = ["complain", "emit", "json_option", "options_of", "say", "wants_json", "write_document"]
+
+_KEY: Final = "harness_core.json"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(command: F) -> F:
+    """Give a command its ``--json``; the command itself need not know of it."""
+
+    def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.meta[_KEY] = bool(value) or ctx.meta.get(_KEY, False)
+
+    return click.option("--json", is_flag=True, expose_value=False, callback=note, help="Print one JSON document.")(
+        command
+    )
+
+
+def wants_json(ctx: click.Context) -> bool:
+    """Whether a document is wanted."""
+    return bool(ctx.meta.get(_KEY, False))
+
+
+def options_of(ctx: click.Context) -> GlobalOptions:
+    """Give the options that hold for the whole program."""
+    found = ctx.find_object(GlobalOptions)
+    return found if found is not None else GlobalOptions()
+
+
+def emit(ctx: click.Context, document: Mapping[str, Any], render: Callable[[Mapping[str, Any]], str]) -> None:
+    """Print a command's result: once, on stdout.
+
+    Args:
+        ctx: The command's context.
+        document: The result, with its ``schema``; plain JSON.
+        render: Makes people's text of it; called without ``--json`` only.
+    """
+    if wants_json(ctx):
+        write_document(document)
+    else:
+        text = render(document)
+        if text:
+            click.echo(text)
+
+
+def write_document(document: Mapping[str, Any]) -> None:
+    """Print a document in plain ASCII, which any terminal and any pipe can carry."""
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def say(ctx: click.Context, text: str) -> None:
+    """Print text for people that is no result: stdout, but stderr when a document is wanted."""
+    click.echo(text, err=wants_json(ctx))
+
+
+def complain(text: str) -> None:
+    """Print a warning or an error for people: always stderr."""
+    click.echo(text, err=True)

@@ -1,0 +1,53 @@
+"""Config paths: the text ``bind."worker.code-run"`` to its segments, and segments to that text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness_hookspecs.errors import ConfigError
+
+__all__ = ["ConfigPath", "format_path", "parse_path"]
+
+ConfigPath = tuple[str | int, ...]
+"""The keys from the top of the namespace that the six files share, and list indexes as integers."""
+
+_PLAIN = re.compile(r"[^\s.\"\[\]]+")
+_SEGMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|\[(\d{1,6})\]|([^\s."\[\]]+)')
+
+
+def format_path(path: Sequence[str | int]) -> str:
+    """Write a path as text; a key with a dot, a space, a quote or a bracket is quoted."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            quoted = part.replace("\\", "\\\\").replace('"', '\\"')
+            text += f'."{quoted}"' if text else f'"{quoted}"'
+    return text
+
+
+def parse_path(text: str) -> ConfigPath:
+    """Read a path that a person wrote.
+
+    Raises:
+        ConfigError: The text is not a path (code ``config.path``).
+    """
+    parts: list[str | int] = []
+    at = 0
+    while at < len(text):
+        if parts and text[at] == ".":
+            at += 1
+        found = _SEGMENT.match(text, at)
+        if found is None:
+            break
+        quoted, index, plain = found.groups()
+        parts.append(int(index) if index else plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted))
+        at = found.end()
+    if not parts or at < len(text):
+        hint = 'write keys joined by dots, for example run.max_depth or bind."worker.code-run"'
+        raise ConfigError(f'"{text}" is not a config key', code="config.path", hint=hint)
+    return tuple(parts)
