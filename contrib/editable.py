@@ -37,17 +37,17 @@ def distributions(root: Path = ROOT, *, tests: bool = False) -> list[Path]:
     return [folder for folder in folders if (folder / "pyproject.toml").is_file()]
 
 
-def install_arguments(root: Path = ROOT, *, extra: str = "", tests: bool = False) -> list[str]:
+def install_arguments(root: Path = ROOT, *, extra: str = "", tests: bool = False, isolated: bool = True) -> list[str]:
     """Give the arguments of the one ``pip`` call that installs everything editable.
 
     Args:
         root: The checkout.
         extra: An extra of the host, ``test`` for example; it asks for the contract's own extras itself.
         tests: As for ``distributions``.
+        isolated: Whether pip makes a build environment for each distribution, which takes most of the time. Not
+            needed where ``setuptools>=77`` is installed beside.
     """
-    arguments = ["install", "--quiet"]
-    if _setuptools_is_new():  # making a build environment for each distribution would take most of the time
-        arguments.append("--no-build-isolation")
+    arguments = ["install", "--quiet", *([] if isolated else ["--no-build-isolation"])]
     for folder in distributions(root, tests=tests):
         suffix = f"[{extra}]" if extra and folder == root else ""
         arguments += ["--editable", f"{folder}{suffix}"]
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.requirements:
         print("\n".join(others))
         return 0
-    ours = install_arguments(extra=chosen.extra, tests=chosen.tests)
+    ours = install_arguments(extra=chosen.extra, tests=chosen.tests, isolated=not _setuptools_is_new())
     call = ["install", "--quiet", *others] if chosen.only_others else ours
     return subprocess.call([sys.executable, "-m", "pip", *call])
 

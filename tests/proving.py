@@ -1,8 +1,9 @@
 """Takes the tests of a requirement, gives the function of ours that, emptied, makes one of them fail.
 
 Two halves. The parent runs the tests once with a profile that notes which functions of ours each of them calls, then
-again with one of these functions emptied at a time, the rarest first, until a test fails. The child half is what every
-Python process of such a run loads at its start (``sitecustomize``), so that a command line that a test starts counts.
+again with one of these functions emptied at a time, the most particular first, until a test fails. The child half is
+what every Python process of such a run loads at its start (``sitecustomize``), so that a command line that a test
+starts counts.
 """
 
 from __future__ import annotations
@@ -90,10 +91,10 @@ def _calls(root: Path, tests: Sequence[str], folder: Path) -> dict[str, set[Func
 
 
 def _candidates(calls: dict[str, set[Function]], tests: Sequence[str]) -> list[Function]:
-    """The functions that the tests call, those that fewest tests call first."""
-    rarity = Counter(function for functions in calls.values() for function in functions)
-    called = {function for test in tests for function in calls.get(test, ())}
-    return sorted(called, key=lambda function: (rarity[function], function))
+    """The functions that the tests call: those first that others call least and these tests most."""
+    inside = Counter(function for test in set(tests) for function in calls.get(test, ()))
+    outside = Counter(function for test in set(calls) - set(tests) for function in calls[test])
+    return sorted(inside, key=lambda function: (outside[function], -inside[function], function))
 
 
 def _run(root: Path, tests: Sequence[str], *, folder: Path, orders: dict[str, str]) -> str:
