@@ -42,8 +42,8 @@ class Journal:
         self.manifest_hash: str | None = None
         self.resolved = False
         self.step_started = False
+        self.notes: list[str] = []
         self._by_call_id: dict[str, CallRecord] = {}
-        self._code_counts: dict[tuple[str, str, str], int] = {}
         for event in events:
             handler = _HANDLERS.get(event.type)
             if handler is not None:
@@ -87,6 +87,14 @@ class Journal:
             record.used = True
         return record
 
+    def has_note(self, payload: Mapping[str, Any]) -> bool:
+        """Whether this note is recorded; each recorded one answers for one note."""
+        try:
+            self.notes.remove(digest(payload))
+        except ValueError:
+            return False
+        return True
+
     def first_unused(self) -> CallRecord | None:
         """The first recorded call the role did not ask for again; there must be none when it ends."""
         unused = [
@@ -107,6 +115,9 @@ class Journal:
 
     def _step(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
         self.step_started = True
+
+    def _note(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+        self.notes.append(digest(payload))
 
     def _model_called(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
         record = CallRecord(event.seq, payload, event.id)
@@ -135,6 +146,7 @@ class Journal:
 
 _HANDLERS = {
     "role.resolved": Journal._role_resolved,
+    "role.note": Journal._note,
     "harness.session.started": Journal._role_session,
     "harness.execute_step.started": Journal._step,
     "harness.model.called": Journal._model_called,

@@ -51,6 +51,9 @@ class Machine(Protocol):
     def waits(self, event_type: str) -> bool:
         """Whether this event, with all before it, must be on the disk before anything else happens."""
 
+    def blob(self, digest: str) -> bytes:
+        """Content by digest, decided or stored."""
+
     def summary(self, state: Any, events: Sequence[Any]) -> bytes | None:
         """The document for listings when it changed enough to be written."""
 
@@ -143,6 +146,14 @@ class SessionLoop:
     def quiescent(self) -> bool:
         """Whether nothing is under way and nothing waits in the inbox."""
         return not self._running and not self._inbox
+
+    def read_blob(self, digest: str) -> bytes:
+        """Content decided here or stored."""
+        return self._machine.blob(digest)
+
+    def is_running(self, key: str) -> bool:
+        """Whether the effect of that key is under way in this process."""
+        return key in self._running
 
     def wait_until(
         self, holds: Callable[[Any], bool], *, timeout_seconds: float | None = None, cancel: Any = None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness_core.kernel.commands import AskApproval, Record, Refusal
 from harness_core.kernel.facts import Fact
-from harness_hookspecs.errors import Cancelled, Suspend
+from harness_hookspecs.errors import Cancelled, Diverged, Drift, HarnessError, RoleError, Suspend
 from harness_hookspecs.host import Ports
+from harness_hookspecs.kit.canonical import digest
+from harness_hookspecs.kit.codec import loads_trusted
 
-from .journal import Journal
+from .journal import CallRecord, Journal
 from .loop import SessionLoop
 
 __all__ = ["RoleCallRecorder"]
@@ -23,26 +25,79 @@ class RoleCallRecorder:
     """
 
     def __init__(
-        self, loop: SessionLoop, ports: Ports, *, role_call_id: str, refs: Mapping[str, Any], journal: Journal
+        self,
+        loop: SessionLoop,
+        ports: Ports,
+        *,
+        role_call_id: str,
+        refs: Mapping[str, Any],
+        journal: Journal,
+        read_blob: Callable[[str], bytes],
     ) -> None:
-        self._loop, self._ports = loop, ports
+        self._loop, self._ports, self._read_blob = loop, ports, read_blob
         self.role_call_id = role_call_id
         self.refs = {**refs, "role_call_id": role_call_id}
         self.journal = journal
         self.closed: Suspend | None = None
         self.ended = False
         self.refused_code: str | None = None  # set when only --on-ask deny stood in the way
+        self.fatal: HarnessError | None = None
+        self._used = False
+        self._manifest: Mapping[str, Any] = {}
         self._lock = ports.wait.lock()
         self._results: list[Fact] = []
         self._blobs: dict[str, bytes] = {}
         self._started_at = ports.clock.monotonic()
 
+    def open(self, facts: Sequence[Fact], blobs: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
+        """Say who runs and with what; written with the first intent, and again for the default after a delegation.
+
+        Raises:
+            RoleError: ``role.delegated_late``: the role that gives the call away has made calls already.
+        """
+        if self._used:
+            raise RoleError("a role may delegate only before its first call", code="role.delegated_late")
+        self._manifest = manifest
+        self._results, self._blobs = list(facts), dict(blobs)
+
+    def fail(self, error: HarnessError) -> HarnessError:
+        """Close the context for good: the whole session must stop here, whatever the role does with the error."""
+        self.fatal = self.fatal or error
+        self.ended = True
+        return error
+
     def check_open(self) -> None:
-        """Raise again when the call is suspended or over."""
+        """Raise again when the call is suspended or over, and when it is not the call that was recorded."""
+        if self.fatal is not None:
+            raise self.fatal
         if self.closed is not None:
             raise Suspend(self.closed.kind, self.closed.wait_id)
         if self.ended:
             raise Cancelled("the role call has ended; its context is closed", code="role.closed")
+        if not self._used:
+            self._used = True
+            self._check_manifest()
+
+    def _check_manifest(self) -> None:
+        """The manifest of a resumed call must be the recorded one (A-59)."""
+        recorded_hash = self.journal.manifest_hash
+        if recorded_hash is None or recorded_hash == digest(self._manifest):
+            return
+        recorded = loads_trusted(self._read_blob(recorded_hash))
+        changes = [
+            {"field": name, "recorded": recorded.get(name), "now": self._manifest.get(name)}
+            for name in sorted({*recorded, *self._manifest})
+            if recorded.get(name) != self._manifest.get(name)
+        ]
+        text = "; ".join(f"{c['field']}: {c['recorded']!r} -> {c['now']!r}" for c in changes)
+        raise self.fail(
+            Drift(
+                f"the role call was started with something else: {text}",
+                code="role.manifest_drift",
+                hint="undo the change, or go on with --accept-drift",
+                changes=changes,
+            )
+        )
 
     def suspend(self, kind: str, wait_id: str) -> Suspend:
         """Close the context; the caller raises what is returned. The first reason stands."""
@@ -112,6 +167,33 @@ class RoleCallRecorder:
             return self.suspend(refusal.kind, refusal.wait_id)
         self.ended = True
         return Cancelled("the session was cancelled", reason=refusal.kind)
+
+    def recorded_model(self, scope: str, turn: int, prompt_hash: str) -> CallRecord | None:
+        """What the journal has of a model call; another question is fatal for the whole run."""
+        try:
+            return self.journal.model(scope, turn, prompt_hash)
+        except Diverged as error:
+            raise self.fail(error) from error
+
+    def recorded_tool(self, call_id: str, name: str, args: Any) -> CallRecord | None:
+        """What the journal has of a tool call by the model; another call is fatal for the whole run."""
+        try:
+            return self.journal.model_tool(call_id, name, args)
+        except Diverged as error:
+            raise self.fail(error) from error
+
+    def note(self, text: str, facts: Mapping[str, Any]) -> None:
+        """Keep a role's note once; a note already recorded is not written again on a re-run."""
+        self.check_open()
+        payload: dict[str, Any] = {"role_call_id": self.role_call_id, "text": text}
+        if facts:
+            payload["facts"] = dict(facts)
+        if not self.journal.has_note(payload):
+            self.result([self.fact("role.note", payload, actor="agent")])
+
+    def read_blob(self, ref: str) -> bytes:
+        """Recorded content."""
+        return self._read_blob(ref)
 
     def fact(self, event_type: str, payload: dict[str, Any], *, actor: str = "system", **refs: Any) -> Fact:
         """An event of this role call; the step path is the bridge's, whatever the role says (A-67)."""

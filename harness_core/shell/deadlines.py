@@ -1,0 +1,75 @@
+"""Calls with a timeout in, their cancel tokens set in time out; one waiting worker for all of them."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from harness_hookspecs.host import CancelToken, Ports
+
+__all__ = ["Deadlines"]
+
+
+class Deadlines:
+    """Cancels a call's token when its time is over. A call that ends in time costs two heap operations."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._lock = ports.wait.lock()
+        self._heap: list[tuple[float, int, Any]] = []
+        self._count = 0
+        self._wake: Any = None
+        self._wakes_at = float("inf")
+
+    @contextmanager
+    def limit(self, parent: CancelToken, timeout_seconds: float) -> Iterator[CancelToken]:
+        """A token that is cancelled with ``parent``, or with reason ``timeout`` when the time is over."""
+        token = self._ports.wait.token()
+        forget = parent.on_cancel(lambda: token.cancel(parent.reason or "cancelled"))
+        entry = self._add(token, self._ports.clock.monotonic() + timeout_seconds)
+        try:
+            yield token
+        finally:
+            forget()
+            entry.clear()
+
+    def _add(self, token: Any, at: float) -> list[Any]:
+        entry = [token]
+        with self._lock:
+            self._count += 1
+            heapq.heappush(self._heap, (at, self._count, entry))
+            while self._heap and not self._heap[0][2]:
+                heapq.heappop(self._heap)
+            waiting = self._wake
+            if waiting is None or at < self._wakes_at:
+                self._wake = self._ports.wait.event()
+            else:
+                return entry
+        if waiting is None:
+            self._ports.spawn(self._watch, name="deadlines")
+        else:
+            waiting.set()
+        return entry
+
+    def _watch(self) -> None:
+        """Wait for the earliest deadline; ends when there is none, so that an idle host has no waiting worker."""
+        while True:
+            with self._lock:
+                due = self._take_due(self._ports.clock.monotonic())
+                if not self._heap and not due:
+                    self._wake, self._wakes_at = None, float("inf")
+                    return
+                self._wakes_at = self._heap[0][0] if self._heap else float("inf")
+                flag = self._wake
+            for token in due:
+                token.cancel("timeout")
+            if self._heap:
+                flag.wait(max(0.0, self._wakes_at - self._ports.clock.monotonic()))
+
+    def _take_due(self, now: float) -> list[Any]:
+        due: list[Any] = []
+        while self._heap and (not self._heap[0][2] or self._heap[0][0] <= now):
+            due += heapq.heappop(self._heap)[2]
+        return due

@@ -1,0 +1,332 @@
+"""A tool call in, its outcome out: schema, tier, approval, intent, effect, result, in this order and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.approvals import ToolPolicy, approval_digest, judge
+from harness_core.kernel.facts import Fact, derive
+from harness_hookspecs.errors import HarnessError, Refused, ToolError, ValidationFailed
+from harness_hookspecs.kit.canonical import digest
+from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.messages import ErrorEnvelope, find_cost
+from harness_hookspecs.role import ToolOutcome
+from harness_hookspecs.tool import Previews, Probes, ToolContext
+
+from .journal import CallRecord
+from .perform_attempt import attempt
+from .recorder import RoleCallRecorder
+from .schemas import schema_findings
+from .services import Services
+from .toolbox import Tool
+
+__all__ = ["CallSite", "Dispatcher", "ToolCall"]
+
+MAX_ARGS_BYTES = 262_144
+"""Arguments above this are refused: a call of that size is a file, and belongs into one."""
+
+
+@attrs.frozen
+class CallSite:
+    """Where calls come from, and the rules that hold there."""
+
+    session_id: str
+    stage: str
+    visit_id: str
+    persona: str
+    policy: ToolPolicy
+    yolo: str
+    tools: Mapping[str, Tool]
+    output_bytes: int
+
+
+@attrs.frozen
+class ToolCall:
+    """One call: who asked for it and how it is told apart."""
+
+    call_id: str
+    caller: str
+    name: str
+    args: Any
+    turn: int | None = None
+    scope: str = ""
+    call_index: int | None = None
+
+    def payload(self) -> dict[str, Any]:
+        """The fields common to its three events (A-69 to A-72)."""
+        payload: dict[str, Any] = {
+            "callId": self.call_id,
+            "caller": self.caller,
+            "toolName": self.name,
+            "args": self.args,
+        }
+        if self.turn is not None and self.caller == "model":
+            payload["turn"] = self.turn
+        if self.call_index is not None:
+            payload["callIndex"] = self.call_index
+        if self.scope:
+            payload["scope"] = {"scope": self.scope}
+        return payload
+
+
+class Dispatcher:
+    """Runs the tool calls of one role call."""
+
+    def __init__(
+        self,
+        site: CallSite,
+        *,
+        recorder: RoleCallRecorder,
+        services: Services,
+    ) -> None:
+        self.site = site
+        self._recorder, self._loop, self._ports = recorder, services.loop, services.ports
+        self._deadlines, self._redactor, self._cancel = services.deadlines, services.redactor, services.cancel
+
+    def run(self, call: ToolCall, record: CallRecord | None) -> ToolOutcome:
+        """Run one call, or answer it from its record.
+
+        Args:
+            call: The call.
+            record: What the journal has of it.
+
+        Returns:
+            The outcome as the caller is shown it; whatever goes wrong with the call is inside.
+
+        Raises:
+            Suspend: Someone must decide first.
+            Cancelled: The session is over.
+        """
+        if record is not None and record.ended is not None:
+            return _recorded(call, record)
+        tool = self.site.tools.get(call.name)
+        try:
+            if tool is None:
+                raise self._unknown(call.name)
+            if record is None:
+                self._admit(call, tool)
+            elif record.intent["effectClass"] == "unkeyed":
+                settled = self._settle(call, tool)
+                if settled is not None:
+                    return settled
+        except HarnessError as error:
+            if error.code == "cancelled":
+                raise
+            return self._failed(call, error, None)
+        return self._execute(call, tool)
+
+    # -- before -----------------------------------------------------------------------------------------------------
+
+    def _unknown(self, name: str) -> ToolError:
+        known = ", ".join(self.site.tools) or "none"
+        return ToolError(f"there is no tool {name!r} here; tools: {known}", code="tool.unknown", tool=name)
+
+    def _admit(self, call: ToolCall, tool: Tool) -> None:
+        """Everything that may stand between a call and its effect; ends with the intent on the disk."""
+        if not isinstance(call.args, Mapping):
+            raise ValidationFailed("arguments must be an object", code="tool.invalid_args")
+        if len(dumps(call.args)) > MAX_ARGS_BYTES:
+            raise ValidationFailed(
+                f"arguments are larger than {MAX_ARGS_BYTES} bytes", code="tool.args_too_large", limit=MAX_ARGS_BYTES
+            )
+        findings = schema_findings(tool.spec.input_schema, call.args)
+        if findings:
+            message = "; ".join(f"{f['path'] or '/'}: {f['message']}" for f in findings)
+            raise ValidationFailed(message, code="tool.invalid_args", findings=findings)
+        cause = self._approve(call, tool)
+        started = {
+            **call.payload(),
+            "effectClass": tool.spec.effect,
+            "argsDigest": digest(call.args),
+            "tier": tool.tier,
+        }
+        refs = {"causation_id": cause} if cause else {}
+        actor = "model" if call.caller == "model" else "agent"
+        self._recorder.intend([self._recorder.fact("harness.tool_call.started", started, actor=actor, **refs)])
+        if cause:
+            self._ports.reach("approval.consumed")
+
+    def _approve(self, call: ToolCall, tool: Tool) -> str | None:
+        """The event id of the grant this call runs under; ``None`` when its tier needs none."""
+        site = self.site
+        verdict = judge(site.policy, (call.name, tool.tier, site.stage), grants=self._loop.state.grants, yolo=site.yolo)
+        if verdict.kind == "run":
+            return None
+        if verdict.kind == "denied":
+            raise Refused(f"policy denies {call.name} ({tool.tier}): {verdict.rule}", code="tool.denied_by_policy")
+        place = f"{self._recorder.role_call_id}/{call.call_id}"
+        payload: dict[str, Any] = {
+            "subject": "tool",
+            "name": call.name,
+            "tier": tool.tier,
+            "args": call.args,
+            "digest": approval_digest(call.name, call.args, session_id=site.session_id, place=place),
+            "rule": verdict.rule,
+            "visit_id": site.visit_id,
+            "persona": site.persona,
+            "role_call_id": self._recorder.role_call_id,
+            "call_id": call.call_id,
+        }
+        blobs = self._preview(call, tool, payload) if verdict.kind == "ask" else {}
+        approval_id = self._recorder.ask(payload, verdict.kind, verdict.by, blobs)
+        return self._decision(approval_id)
+
+    def _preview(self, call: ToolCall, tool: Tool, payload: dict[str, Any]) -> dict[str, bytes]:
+        if not isinstance(tool.toolset, Previews):
+            return {}
+        shown = attempt(tool.toolset.preview, call.name, call.args, what=f"the preview of {call.name}")
+        if not shown.value:
+            return {}
+        content = self._redactor.text(shown.value).encode()
+        payload["preview_ref"] = _sha256(content)
+        return {payload["preview_ref"]: content}
+
+    def _decision(self, approval_id: str) -> str:
+        """Wait while somebody is being asked; without an answer the role call suspends."""
+        self._loop.wait_until(
+            lambda state: (
+                state.approvals[approval_id].status != "pending"
+                or state.pausing is not None
+                or not self._loop.is_running(approval_id)
+            ),
+            cancel=self._cancel,
+        )
+        approval = self._loop.state.approvals[approval_id]
+        if approval.status == "pending":
+            kind = "pause" if self._loop.state.pausing else "approval"
+            raise self._recorder.suspend(kind, approval_id)
+        if approval.status in ("granted", "bypassed"):
+            return str(approval.grant_event_id)
+        ended = approval.ended or {}
+        if ended.get("kind") == "on_ask":
+            self._recorder.refused_code = "approval.denied_unattended"
+        said = ended.get("say") or ended.get("reason") or "no reason given"
+        raise Refused(
+            f"{approval.payload['name']} was denied by {ended.get('by', 'nobody')}: {said}", code="approval.denied"
+        )
+
+    def _settle(self, call: ToolCall, tool: Tool) -> ToolOutcome | None:
+        """An unkeyed call whose result was lost: its record decides, or a probe, or it stays in doubt (I-16)."""
+        effect_id = self.effect_id(call)
+        settled = self._loop.state.settled.get(effect_id)
+        if settled is None and isinstance(tool.toolset, Probes):
+            found = attempt(tool.toolset.probe, call.name, call.args, effect_id, what=f"the probe of {call.name}")
+            if found.value is not None and found.value.outcome != "unknown":
+                settled = {"effect_id": effect_id, "outcome": found.value.outcome, "by": call.name, "kind": "probe"}
+                if found.value.value is not None:
+                    settled["value"] = found.value.value
+                self._recorder.result([self._recorder.fact("effect.settled", settled)], flush=True)
+        if settled is None:
+            doubt = {
+                "effect_id": effect_id,
+                "role_call_id": self._recorder.role_call_id,
+                "call_id": call.call_id,
+                "tool_name": call.name,
+                "args_digest": digest(call.args),
+            }
+            if effect_id not in self._loop.state.in_doubt:
+                self._recorder.result([self._recorder.fact("effect.in_doubt", doubt)], flush=True)
+            raise self._recorder.suspend("in_doubt", effect_id)
+        if settled["outcome"] == "never_happened":
+            return None
+        return self._succeeded(call, settled.get("value"), truncated=False, duration_ms=None)
+
+    # -- the effect and after ---------------------------------------------------------------------------------------
+
+    def effect_id(self, call: ToolCall) -> str:
+        """The effect's identity and the tool's idempotency key: the same whenever this call is met."""
+        return derive("eff", self._recorder.role_call_id, call.call_id)
+
+    def _execute(self, call: ToolCall, tool: Tool) -> ToolOutcome:
+        started = self._ports.clock.monotonic()
+        with self._deadlines.limit(self._cancel, tool.timeout_seconds) as token:
+            context = ToolContext(token, self._ports, self.effect_id(call), tool.timeout_seconds)
+            done = attempt(tool.toolset.execute, call.name, call.args, context, what=f"tool {call.name}")
+        duration_ms = int((self._ports.clock.monotonic() - started) * 1000)
+        self._ports.reach("effect.done")
+        flush = tool.spec.effect == "unkeyed"
+        if done.error is None and done.value is not None:
+            try:
+                return self._succeeded(
+                    call, done.value.value, truncated=done.value.truncated, duration_ms=duration_ms, flush=flush
+                )
+            except HarnessError as unrecordable:
+                return self._failed(call, unrecordable, duration_ms, flush=flush)
+        error = done.error or ToolError(f"tool {call.name} gave no result", code="tool.no_result")
+        if token.reason == "timeout":
+            error = ToolError(f"tool {call.name} took longer than {tool.timeout_seconds:g} s", code="tool.timeout")
+        return self._failed(call, error, duration_ms, flush=flush)
+
+    def _succeeded(
+        self, call: ToolCall, value: Any, *, truncated: bool, duration_ms: int | None, flush: bool = False
+    ) -> ToolOutcome:
+        value = self._redactor.value(value)
+        content = dumps(value)
+        money = find_cost(value)
+        if money is not None:
+            raise ToolError(f"a result may not record cost ({money})", code="usage.cost", path=money)
+        payload = {**call.payload(), "result": value, "truncated": truncated}
+        blobs: dict[str, bytes] = {}
+        if len(content) > self.site.output_bytes:
+            payload["resultRef"] = _sha256(content)
+            blobs[payload["resultRef"]] = content
+            payload["result"] = value = _head_and_tail(content, self.site.output_bytes, payload["resultRef"])
+            payload["truncated"] = True
+        if duration_ms is not None:
+            payload["durationMs"] = duration_ms
+        self._recorder.result([self._end("succeeded", payload)], blobs, flush=flush)
+        return ToolOutcome(call.call_id, True, value)
+
+    def _failed(
+        self, call: ToolCall, error: HarnessError, duration_ms: int | None, *, flush: bool = False
+    ) -> ToolOutcome:
+        envelope = self._redactor.value(ErrorEnvelope.from_exception(error, with_stack=False).to_wire())
+        payload = {**call.payload(), "error": envelope}
+        if duration_ms is not None:
+            payload["durationMs"] = duration_ms
+        payload["args"] = _bounded_args(call.args)
+        self._recorder.result([self._end("failed", payload)], flush=flush)
+        return ToolOutcome(call.call_id, False, _shown_error(envelope))
+
+    def _end(self, ending: str, payload: dict[str, Any]) -> Fact:
+        return self._recorder.fact(f"harness.tool_call.{ending}", payload)
+
+
+def _recorded(call: ToolCall, record: CallRecord) -> ToolOutcome:
+    assert record.ended is not None
+    if record.ended_type == "harness.tool_call.succeeded":
+        return ToolOutcome(call.call_id, True, record.ended["result"])
+    return ToolOutcome(call.call_id, False, _shown_error(record.ended["error"]))
+
+
+def _shown_error(envelope: Mapping[str, Any]) -> dict[str, Any]:
+    return {"error": envelope["message"], "code": envelope.get("code", envelope["name"])}
+
+
+def _bounded_args(args: Any) -> Any:
+    """Arguments as they stand in a failure: those too large to keep are named by size and digest."""
+    content = dumps(args)
+    if len(content) <= MAX_ARGS_BYTES:
+        return args
+    return {"omitted": "too large", "sizeBytes": len(content), "sha256": _sha256(content)}
+
+
+def _head_and_tail(content: bytes, limit_bytes: int, ref: str) -> dict[str, Any]:
+    """The two ends of a result too long to show, and where the whole of it is; truncation is marked (D-22)."""
+    half = limit_bytes // 2
+    return {
+        "truncated": True,
+        "head": content[:half].decode(errors="replace"),
+        "tail": content[-half:].decode(errors="replace"),
+        "sizeBytes": len(content),
+        "ref": f"artifact://sha256-{ref}",
+    }
+
+
+def _sha256(content: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()

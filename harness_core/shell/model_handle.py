@@ -1,0 +1,282 @@
+"""A role's question in, the model's recorded answer out: hash, reservation, intent, call, result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.facts import derive
+from harness_hookspecs.errors import HarnessError, ProviderError
+from harness_hookspecs.kit.canonical import canonical, digest
+from harness_hookspecs.kit.prompt import PromptHasher
+from harness_hookspecs.messages import ChatInput, ErrorEnvelope, Message, OracleResponse, ToolCallRequest, Usage
+from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRequest, Provider, Routing
+
+from .journal import CallRecord
+from .perform_attempt import attempt
+from .recorder import RoleCallRecorder
+from .services import Services
+from .toolbox import Tool
+
+__all__ = ["BoundModel", "ModelEntry"]
+
+CHARACTERS_PER_TOKEN = 3
+"""A cautious estimate for a reservation where the provider cannot count: more tokens than English text has."""
+
+
+@attrs.frozen
+class ModelEntry:
+    """A model entry of ``models.yaml``, built."""
+
+    name: str
+    provider_name: str
+    model_id: str
+    capabilities: tuple[str, ...]
+    context_tokens: int
+    params: Mapping[str, Any]
+    provider: Provider
+    timeout_seconds: float
+    path: str | None = None
+
+
+class BoundModel:
+    """The model of one role call; implements :class:`~harness_hookspecs.role.ModelHandle`."""
+
+    def __init__(
+        self,
+        entry: ModelEntry,
+        *,
+        recorder: RoleCallRecorder,
+        services: Services,
+        tools: Mapping[str, Tool],
+        routing: tuple[str, str, int],
+        params: Mapping[str, Any],
+    ) -> None:
+        self._entry, self._recorder = entry, recorder
+        self._ports, self._redactor, self._cancel = services.ports, services.redactor, services.cancel
+        self._tools, self._routing, self._on_chunk = tools, routing, services.on_chunk
+        self.usage = Usage()
+        self.slot_id = entry.name
+        self.provider = entry.provider_name
+        self.model_id = entry.model_id
+        self.capabilities: Sequence[str] = entry.capabilities
+        self.context_tokens = entry.context_tokens
+        self.params: Mapping[str, Any] = {**entry.params, **params}
+        self.turn = 0
+        self._turns: dict[str, int] = {}
+        self._hashed: list[tuple[Message, bytes]] = []
+        self._stored: set[bytes] = set()
+
+    def complete(
+        self, chat: ChatInput, *, scope: str = "", on_chunk: Callable[[Chunk], None] | None = None
+    ) -> OracleResponse:
+        self._recorder.check_open()
+        turn = self._turns[scope] = self._turns.get(scope, 0) + 1
+        self.turn = turn
+        request = self._request(chat, turn)
+        record, called, blobs = self._question(request, scope)
+        if record is not None and record.ended is not None:
+            return self._recorded(record)
+        if record is None:
+            reserve = self._reservation(request)
+            called["reservedTokens"] = reserve
+            self._recorder.intend(
+                [self._recorder.fact("harness.model.called", called, actor="agent")], blobs, reserve_tokens=reserve
+            )
+        else:
+            called = dict(record.intent)
+        return self._ask(request, called, on_chunk or self._on_chunk)
+
+    # -- the question -------------------------------------------------------------------------------------------------
+
+    def _request(self, chat: ChatInput, turn: int) -> ModelRequest:
+        shown = (
+            []
+            if chat.tools is None
+            else [self._tools[name].schema() for name in sorted(chat.tools) if name in self._tools]
+        )
+        own = {"max_output_tokens": chat.max_output_tokens, "temperature": chat.temperature, "top_p": chat.top_p}
+        params = {**self.params, **{name: value for name, value in own.items() if value is not None}}
+        persona, stage, stage_attempt = self._routing
+        return ModelRequest(
+            model_id=self.model_id,
+            messages=chat.messages,
+            tools=shown,
+            params=params,
+            response_schema=chat.response_schema,
+            routing=Routing(persona, stage, stage_attempt, turn),
+        )
+
+    def _question(
+        self, request: ModelRequest, scope: str
+    ) -> tuple[CallRecord | None, dict[str, Any], dict[str, bytes]]:
+        """The recorded call, if there is one, and the intent with the content it refers to."""
+        params = dict(request.params)
+        if request.response_schema is not None:
+            params["responseSchemaHash"] = digest(request.response_schema)
+        references = [self._tools[tool.name].reference() for tool in request.tools]
+        hasher = PromptHasher(
+            provider=self.provider,
+            model_id=self.model_id,
+            params=params,
+            tools={reference["name"]: reference["schemaHash"] for reference in references},
+        )
+        digests, blobs = self._messages(request.messages, hasher)
+        turn = request.routing.turn
+        prompt_hash = hasher.hexdigest()
+        record = self._recorder.recorded_model(scope, turn, prompt_hash)
+        called = {
+            "turn": turn,
+            "callId": derive("call", self._recorder.role_call_id, scope, turn),
+            "scope": scope,
+            "promptHash": prompt_hash,
+            "request": {
+                "model": {"provider": self.provider, "modelId": self.model_id},
+                "messages": digests,
+                "tools": references,
+                "params": params,
+            },
+        }
+        return record, called, blobs
+
+    def _messages(self, messages: Sequence[Message], hasher: PromptHasher) -> tuple[list[str], dict[str, bytes]]:
+        """Each message hashed once, however many turns follow; content is sent along the first time."""
+        known, self._hashed = self._hashed, []
+        digests: list[str] = []
+        blobs: dict[str, bytes] = {}
+        for index, message in enumerate(messages):
+            if index < len(known) and known[index][0] is message:
+                value = known[index][1]
+                hasher.add_digest(value)
+            else:
+                wire = message.to_wire()
+                value = hasher.add(wire)
+                if value not in self._stored:
+                    blobs[value.hex()] = canonical(wire)
+                    self._stored.add(value)
+            self._hashed.append((message, value))
+            digests.append(value.hex())
+        return digests, blobs
+
+    def _reservation(self, request: ModelRequest) -> int:
+        """Prompt tokens and the longest reply; both are given back as far as they were not used."""
+        reply = int(request.params.get("max_output_tokens") or 1024)
+        provider = self._entry.provider
+        if isinstance(provider, CountsTokens):
+            counted = attempt(provider.count_tokens, request.messages, request.tools, what="the token count")
+            if counted.value is not None:
+                return counted.value + reply
+        characters = sum(len(canonical(message.to_wire())) for message in request.messages)
+        return characters // CHARACTERS_PER_TOKEN + reply
+
+    # -- the answer ---------------------------------------------------------------------------------------------------
+
+    def _ask(
+        self, request: ModelRequest, called: Mapping[str, Any], on_chunk: Callable[[Chunk], None]
+    ) -> OracleResponse:
+        started = self._ports.clock.monotonic()
+        timing: dict[str, Any] = {}
+
+        def tell(chunk: Chunk) -> None:
+            timing.setdefault("firstTokenMs", int((self._ports.clock.monotonic() - started) * 1000))
+            on_chunk(chunk._replace(text=self._redactor.text(chunk.text)))
+
+        context = CallContext(self._cancel, tell, self._entry.timeout_seconds)
+        done = attempt(self._entry.provider.complete, request, context, what=f"provider {self.provider}")
+        timing["totalMs"] = int((self._ports.clock.monotonic() - started) * 1000)
+        self._ports.reach("effect.done")
+        if done.value is None:
+            raise self._failed(called, done.error or ProviderError("the provider gave no answer"))
+        return self._responded(called, done.value, timing)
+
+    def _responded(self, called: Mapping[str, Any], answer: OracleResponse, timing: dict[str, Any]) -> OracleResponse:
+        answer = self._normalised(answer, called["turn"])
+        message = {"role": "assistant", "content": [part.to_wire() for part in answer.content]}
+        content = canonical(message)
+        message_ref = digest(message)
+        usage = answer.usage
+        self.usage = self.usage + usage
+        spent = usage.total_tokens if usage.known else max(usage.total_tokens, called.get("reservedTokens", 0))
+        response: dict[str, Any] = {
+            "toolCalls": [call.to_wire() for call in answer.tool_calls or ()],
+            "finishReason": answer.finish_reason,
+            "messageRef": message_ref,
+            "usage": usage.to_wire(),
+        }
+        if answer.text:
+            response["text"] = answer.text
+        payload: dict[str, Any] = {
+            "turn": called["turn"],
+            "callId": called["callId"],
+            "model": {"provider": self.provider, "modelId": self.model_id},
+            "response": response,
+            "timing": timing,
+        }
+        if "step_path" in self._recorder.refs:
+            payload["stepPath"] = self._recorder.refs["step_path"]
+        self._recorder.result(
+            [
+                self._recorder.fact("harness.model.responded", payload, actor="model"),
+                self._settled(called, spent, known=usage.known),
+            ],
+            {message_ref: content},
+        )
+        return answer
+
+    def _normalised(self, answer: OracleResponse, turn: int) -> OracleResponse:
+        """Secrets out, and every tool call under an id of its own: absent or repeated ones are derived (D-5)."""
+        wire = self._redactor.value(answer.to_wire())
+        seen: set[str] = set()
+        renamed: list[str] = []
+        for index, call in enumerate(wire.get("toolCalls") or ()):
+            if not call["callId"] or call["callId"] in seen or not _fits(call["callId"]):
+                call["callId"] = derive("call", self._recorder.role_call_id, turn, index)
+            else:
+                # Ids of different turns may be equal as well; the turn makes them apart.
+                call["callId"] = f"{call['callId']}-t{turn}"
+            seen.add(call["callId"])
+            renamed.append(call["callId"])
+        parts = [part for part in wire["content"] if part["type"] == "tool_call"]
+        for part, call_id in zip(parts, renamed, strict=False):
+            part["callId"] = call_id
+        return OracleResponse.from_wire(wire)
+
+    def _failed(self, called: Mapping[str, Any], error: HarnessError) -> HarnessError:
+        envelope = self._redactor.value(ErrorEnvelope.from_exception(error, with_stack=False).to_wire())
+        payload = {"turn": called["turn"], "callId": called["callId"], "error": envelope}
+        self._recorder.result(
+            [
+                self._recorder.fact("harness.model.failed", payload),
+                self._settled(called, called.get("reservedTokens", 0), known=False),
+            ]
+        )
+        return error
+
+    def _settled(self, called: Mapping[str, Any], tokens: int, *, known: bool) -> Any:
+        payload = {"call_id": called["callId"], "tokens": tokens, "known": known}
+        return self._recorder.fact("budget.settled", payload)
+
+    def _recorded(self, record: CallRecord) -> OracleResponse:
+        """The recorded answer, or the recorded failure raised again."""
+        assert record.ended is not None
+        if record.ended_type == "harness.model.failed":
+            error = record.ended["error"]
+            raise ProviderError(error["message"], code=error.get("code", "provider.unavailable"))
+        response = record.ended["response"]
+        self.usage = self.usage + Usage.from_wire(response["usage"])
+        message = self._read_message(response["messageRef"])
+        return OracleResponse(
+            content=message.content,
+            tool_calls=tuple(ToolCallRequest.from_wire(call) for call in response.get("toolCalls", ())) or None,
+            finish_reason=response["finishReason"],
+            usage=response["usage"],
+        )
+
+    def _read_message(self, ref: str) -> Message:
+        return Message.from_json_bytes(self._recorder.read_blob(ref))
+
+
+def _fits(call_id: str) -> bool:
+    return len(call_id) <= 64 and call_id.isascii() and call_id.replace("_", "").replace("-", "").isalnum()

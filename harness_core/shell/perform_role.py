@@ -1,0 +1,326 @@
+"""An open role call in, the command that says how it ended out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.commands import RoleFailed, RoleReturned, RoleSuspended
+from harness_core.kernel.state import OpenRequest
+from harness_hookspecs.errors import Diverged, HarnessError, RoleError, Suspend
+from harness_hookspecs.kit.canonical import canonical, digest
+from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.messages import ErrorEnvelope
+from harness_hookspecs.role import (
+    DelegateToDefault,
+    DescribesPrompt,
+    ExecuteStepResult,
+    ExecuteStepTask,
+    RoleHarness,
+    Scope,
+    parse_result,
+    parse_task,
+)
+from harness_hookspecs.role_manifest import ManifestMount, WorkerManifest
+from harness_hookspecs.store import Store, StoredEvent
+
+from .dispatcher import CallSite, Dispatcher
+from .journal import Journal
+from .model_handle import BoundModel, ModelEntry
+from .perform_attempt import attempt
+from .recorder import RoleCallRecorder
+from .role_context import CallContextOfRole, Durability
+from .services import Services
+
+__all__ = ["BoundRole", "RoleCallSetup", "run_role"]
+
+_EMPTY_HASH = digest("")
+
+
+@attrs.frozen
+class BoundRole:
+    """A role harness as bound: who it is and whether it is the default."""
+
+    plugin: str
+    version: str
+    offer: str
+    default: bool
+    harness: RoleHarness
+
+
+@attrs.frozen
+class RoleCallSetup:
+    """Everything a role call is made of, resolved by the session."""
+
+    session_id: str
+    stream: str
+    parent_id: str | None
+    role: BoundRole
+    default_role: BoundRole | None
+    model: ModelEntry
+    site: CallSite
+    params: Mapping[str, Any]
+    attempt: int
+    system: str | None
+    response_schema: Mapping[str, Any] | None
+    log_dir: Path
+    parallel_tools: int
+
+
+def run_role(
+    request: OpenRequest, setup: RoleCallSetup, *, services: Services, store: Store
+) -> RoleReturned | RoleFailed | RoleSuspended:
+    """Run a role call from its start; recorded calls answer at once.
+
+    Raises:
+        Drift: The call was started with another manifest; nothing was asked.
+        Diverged: The role asked something else than what is recorded, or left recorded calls unused.
+    """
+    call = _RoleCall(request, setup, services, store)
+    return call.run()
+
+
+class _RoleCall:
+    """One run of one role call."""
+
+    def __init__(self, request: OpenRequest, setup: RoleCallSetup, services: Services, store: Store) -> None:
+        self._request, self._setup, self._services, self._store = request, setup, services, store
+        payload = request.payload
+        self._role_call_id = payload["role_call_id"]
+        self._task = parse_task(loads_trusted(services.loop.read_blob(payload["task_ref"])))
+        refs: dict[str, Any] = {"stage_visit_id": payload["visit_id"]}
+        if isinstance(self._task, ExecuteStepTask):
+            refs["step_path"] = self._task.step_context.step_path
+            refs["visit_index"] = self._task.step_context.visit_index
+        prior = self._prior()
+        self._recorder = RoleCallRecorder(
+            services.loop,
+            services.ports,
+            role_call_id=self._role_call_id,
+            refs=refs,
+            journal=Journal(prior),
+            read_blob=services.loop.read_blob,
+        )
+        self._context = self._make_context(prior)
+
+    def _prior(self) -> list[StoredEvent]:
+        """What this call has recorded; nothing is read for a call that has recorded nothing."""
+        if not self._request.calls and not self._request.rounds:
+            return []
+        marker = f'"role_call_id":"{self._role_call_id}"'.encode()
+        events = self._store.read(self._setup.stream, after=self._request.seq)
+        return [event for event in events if marker in event.refs]
+
+    def _make_context(self, prior: list[StoredEvent]) -> CallContextOfRole:
+        setup, services = self._setup, self._services
+        model = BoundModel(
+            setup.model,
+            recorder=self._recorder,
+            services=services,
+            tools=setup.site.tools,
+            routing=(setup.site.persona, setup.site.stage, setup.attempt),
+            params=setup.params,
+        )
+        return CallContextOfRole(
+            scope=Scope(
+                run_id=setup.session_id,
+                log_dir=str(setup.log_dir),
+                role=self._request.payload["role"],
+                parent_run_id=setup.parent_id,
+            ),
+            model=model,
+            durability=Durability(self._recorder, prior),
+            ports=services.ports,
+            abort_signal=services.cancel,
+            log_dir=setup.log_dir,
+            dispatcher=Dispatcher(setup.site, recorder=self._recorder, services=services),
+            call_recorder=self._recorder,
+            parallel_tools=setup.parallel_tools,
+            system=setup.system,
+            response_schema=setup.response_schema,
+        )
+
+    # -- running ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> RoleReturned | RoleFailed | RoleSuspended:
+        result, error = self._run_bound()
+        recorder = self._recorder
+        if recorder.fatal is not None:
+            raise recorder.fatal
+        if recorder.closed is not None:  # the flag decides, whatever the role made of the exception (D-5)
+            return self._suspended(recorder.closed)
+        if error is None and recorder.refused_code is not None:
+            error = RoleError("a call that needed a person was denied unattended", code=recorder.refused_code)
+        if error is not None:
+            if recorder.refused_code is not None:
+                error.code = recorder.refused_code  # type: ignore[misc]  # an instance may be more exact
+            return self._failed(error)
+        unused = recorder.journal.first_unused()
+        if unused is not None:
+            raise Diverged(f"the role no longer makes the call recorded at event {unused.seq}", seq=unused.seq)
+        return self._returned(result)
+
+    def _run_bound(self) -> tuple[Any, HarnessError | None]:
+        role = self._setup.role
+        self._open(role, None)
+        result, error = self._call(role)
+        if error is None and isinstance(result, DelegateToDefault):
+            return self._delegate(role)
+        return self._checked(result, error)
+
+    def _delegate(self, role: BoundRole) -> tuple[Any, HarnessError | None]:
+        default = self._setup.default_role
+        if role.default:
+            return None, RoleError("the default role may not delegate", code="role.delegation_loop")
+        if default is None:
+            return None, RoleError("there is no default role harness to delegate to", code="role.no_default")
+        try:
+            self._open(default, role)
+        except RoleError as late:
+            return None, late
+        result, error = self._call(default)
+        if isinstance(result, DelegateToDefault):
+            return None, RoleError("the default role may not delegate", code="role.delegation_loop")
+        return self._checked(result, error)
+
+    def _call(self, role: BoundRole) -> tuple[Any, HarnessError | None]:
+        try:
+            done = attempt(role.harness.run, self._task, self._context, what=f"role {role.offer} ({role.plugin})")
+        except Suspend:
+            return None, None
+        if done.error is not None or isinstance(done.value, _RESULTS):
+            return done.value, done.error
+        parsed = attempt(parse_result, done.value, what=f"the result of role {role.offer}")
+        return parsed.value, parsed.error
+
+    def _checked(self, result: Any, error: HarnessError | None) -> tuple[Any, HarnessError | None]:
+        if error is not None or self._recorder.closed is not None:
+            return None, error
+        if result.kind != self._task.kind:
+            message = f"a {self._task.kind} task was answered with a {result.kind} result"
+            return None, RoleError(message, code="role.result_kind_mismatch")
+        return result, None
+
+    # -- what is written -----------------------------------------------------------------------------------------------
+
+    def _open(self, role: BoundRole, delegated_by: BoundRole | None) -> None:
+        """The opening facts, unless a run before this one has written them."""
+        recorder, setup = self._recorder, self._setup
+        manifest = self._manifest(role, delegated_by)
+        content = canonical(manifest)
+        manifest_hash = digest(manifest)
+        facts = []
+        if not recorder.journal.resolved:
+            facts.append(
+                recorder.fact(
+                    "role.resolved",
+                    {
+                        "role_call_id": self._role_call_id,
+                        "plugin": setup.role.plugin,
+                        "plugin_version": setup.role.version,
+                        "offer": setup.role.offer,
+                        "default": setup.role.default,
+                    },
+                )
+            )
+            if delegated_by is not None:
+                delegated = {"role_call_id": self._role_call_id, "source": delegated_by.plugin, "target": role.plugin}
+                facts.append(recorder.fact("role.delegated", delegated))
+        if recorder.journal.manifest_hash is None:
+            started = {
+                "runId": setup.session_id,
+                "role": self._request.payload["role"],
+                "task": {"kind": self._task.kind},
+                "manifestHash": manifest_hash,
+            }
+            if setup.parent_id:
+                started["parentRunId"] = setup.parent_id
+            facts.append(recorder.fact("harness.session.started", started))
+        if isinstance(self._task, ExecuteStepTask) and not recorder.journal.step_started:
+            facts.append(recorder.fact("harness.execute_step.started", self._step(self._task)))
+        recorder.open(facts, {manifest_hash: content}, manifest)
+
+    def _step(self, task: ExecuteStepTask) -> dict[str, Any]:
+        return {
+            "runId": self._setup.session_id,
+            "stepId": task.step.id,
+            "uses": task.step.uses,
+            "stepPath": task.step_context.step_path,
+            "visitIndex": task.step_context.visit_index,
+        }
+
+    def _manifest(self, role: BoundRole, delegated_by: BoundRole | None) -> dict[str, Any]:
+        """What this call uses; the four shapes differ, this host runs execute_step tasks."""
+        setup, payload = self._setup, self._request.payload
+        facts: Mapping[str, str] = {}
+        if isinstance(role.harness, DescribesPrompt):
+            facts = role.harness.prompt_facts(payload["role"])
+        if not isinstance(self._task, ExecuteStepTask):
+            raise RoleError(f"a {self._task.kind} task is not run here", code="role.not_available")
+        model = self._context.model
+        manifest = WorkerManifest(
+            role=payload["role"],
+            plugin_id=role.plugin,
+            plugin_version=role.version,
+            delegated_from=delegated_by.plugin if delegated_by else None,
+            prompt_template_version=facts.get("prompt_template_version", "none"),
+            addendum_hash=facts.get("addendum_hash", _EMPTY_HASH),
+            system_hash=digest(setup.system) if setup.system is not None else None,
+            slot=model.slot_id,
+            provider=model.provider,
+            model_id=model.model_id,
+            params=dict(model.params),
+            tools=tuple(tool.reference() for tool in setup.site.tools.values()),
+            skills=(),
+            mounts=tuple(ManifestMount(path=mount.path, mode=mount.mode) for mount in self._context.mounts),
+            limits={"maxTurns": getattr(self._task.step.with_, "max_turns", None) or 0},
+            step_path=self._task.step_context.step_path,
+            visit_index=self._task.step_context.visit_index,
+            uses=self._task.step.uses,
+            step_hash=digest(self._task.step.to_wire()),
+        )
+        return manifest.to_wire()
+
+    def _suspended(self, closed: Suspend) -> RoleSuspended:
+        results, blobs = self._recorder.drain()
+        return RoleSuspended(self._role_call_id, closed.kind, closed.wait_id, results, blobs)
+
+    def _failed(self, error: HarnessError) -> RoleFailed:
+        envelope = self._services.redactor.value(ErrorEnvelope.from_exception(error, with_stack=False).to_wire())
+        payload = {"runId": self._setup.session_id, "error": envelope}
+        self._recorder.ended = True
+        results, blobs = self._recorder.drain()
+        ending = self._recorder.fact("harness.session.failed", payload)
+        return RoleFailed(self._role_call_id, envelope, (*results, ending), blobs)
+
+    def _returned(self, result: Any) -> RoleReturned:
+        output = self._services.redactor.value(_output_of(result))
+        output_ref = digest(output)
+        recorder = self._recorder
+        recorder.ended = True
+        results, blobs = recorder.drain()
+        closing = list(results)
+        if isinstance(self._task, ExecuteStepTask):
+            succeeded = {**self._step(self._task), "outputRef": output_ref}
+            closing.append(recorder.fact("harness.execute_step.succeeded", succeeded))
+        completed = {
+            "runId": self._setup.session_id,
+            "outputRef": output_ref,
+            "usage": self._context.model.usage.to_wire(),
+        }
+        closing.append(recorder.fact("harness.session.completed", completed))
+        artifact_refs = tuple(ref.to_wire() for ref in getattr(result, "artifact_refs", ()))
+        blobs[output_ref] = canonical(output)
+        return RoleReturned(self._role_call_id, output_ref, artifact_refs, blobs, tuple(closing))
+
+
+_RESULTS = (DelegateToDefault, ExecuteStepResult)
+
+
+def _output_of(result: Any) -> Any:
+    from harness_hookspecs.kit.frozen import thaw
+
+    return thaw(result.output if hasattr(result, "output") else result.to_wire())

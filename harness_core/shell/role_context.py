@@ -1,0 +1,140 @@
+"""One role call's model, tools and facts in, the context object its role is given out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.facts import derive
+from harness_hookspecs.errors import HarnessError, Suspend, ToolError
+from harness_hookspecs.host import CancelToken, Ports
+from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.messages import ToolCallRequest
+from harness_hookspecs.role import Scope, ToolOutcome
+from harness_hookspecs.store import StoredEvent
+
+from .dispatcher import Dispatcher, ToolCall
+from .journal import code_call_key
+from .model_handle import BoundModel
+from .recorder import RoleCallRecorder
+from .toolbox import Tool
+
+__all__ = ["BoundRoleTool", "CallContextOfRole", "Durability"]
+
+
+class Durability:
+    """The event writer a role is given; it takes notes and nothing else (K-28)."""
+
+    def __init__(self, recorder: RoleCallRecorder, prior: Sequence[StoredEvent]) -> None:
+        self._recorder, self._prior = recorder, prior
+
+    def prior_events(self) -> Sequence[Mapping[str, Any]]:
+        return [{"type": event.type, "payload": loads_trusted(event.payload)} for event in self._prior]
+
+    def note(self, text: str, **facts: Any) -> None:
+        self._recorder.note(text, facts)
+
+
+class BoundRoleTool:
+    """One tool as a role's code calls it (caller ``code``)."""
+
+    def __init__(self, tool: Tool, context: CallContextOfRole) -> None:
+        self._tool, self._context = tool, context
+        self.description = tool.spec.description
+        self.input_schema: Mapping[str, Any] = tool.spec.input_schema
+
+    def execute(self, args: Mapping[str, Any], *, scope: str = "") -> Any:
+        outcome = self._context.call_from_code(self._tool.name, args, scope)
+        if not outcome.ok:
+            raise ToolError(outcome.value["error"], code=outcome.value["code"])
+        return outcome.value
+
+
+@attrs.define(eq=False)
+class CallContextOfRole:
+    """Implements :class:`~harness_hookspecs.role.RoleContext`. Without a durability sink there is none (A-29)."""
+
+    scope: Scope
+    model: BoundModel
+    durability: Durability
+    ports: Ports
+    abort_signal: CancelToken
+    log_dir: Path
+    dispatcher: Dispatcher = attrs.field(repr=False)
+    call_recorder: RoleCallRecorder = attrs.field(repr=False)
+    parallel_tools: int = 4
+    system: str | None = None
+    response_schema: Mapping[str, Any] | None = None
+    trace: Callable[[str, Mapping[str, Any]], None] | None = None
+    memory_mounts: Sequence[Any] = ()
+    scratch_mounts: Sequence[Any] = ()
+    skills: Sequence[Any] = ()
+    mounts: Sequence[Any] = ()
+    bash_capabilities: Any = None
+    tools: Mapping[str, BoundRoleTool] = attrs.field(init=False)
+    _code_calls: dict[tuple[str, str, str], int] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.durability, Durability):
+            raise HarnessError("a role context needs a durability sink", code="role.no_durability")
+        self.tools = {name: BoundRoleTool(tool, self) for name, tool in self.dispatcher.site.tools.items()}
+
+    @property
+    def recorder(self) -> Durability:
+        """The same sink under the seed's optional name (A-33)."""
+        return self.durability
+
+    def call_tools(self, calls: Sequence[ToolCallRequest]) -> Sequence[ToolOutcome]:
+        self.call_recorder.check_open()
+        turn = self.model.turn
+        made = [ToolCall(call.call_id, "model", call.tool_name, _plain(call.args), turn=turn) for call in calls]
+        if len(made) == 1:
+            return [self._run_model_call(made[0])]
+        return self._run_side_by_side(made)
+
+    def call_from_code(self, name: str, args: Mapping[str, Any], scope: str) -> ToolOutcome:
+        """One call by the role's own code, told apart from equal ones by counting them (A-73)."""
+        self.call_recorder.check_open()
+        plain = _plain(args)
+        key = code_call_key(scope, name, plain, 0)[:3]
+        nth = self._code_calls[key] = self._code_calls.get(key, -1) + 1
+        record = self.call_recorder.journal.code_tool(scope, name, plain, nth)
+        call_id = derive("call", self.call_recorder.role_call_id, *key, nth)
+        return self.dispatcher.run(ToolCall(call_id, "code", name, plain, scope=scope, call_index=nth), record)
+
+    def _run_model_call(self, call: ToolCall) -> ToolOutcome:
+        record = self.call_recorder.recorded_tool(call.call_id, call.name, call.args)
+        return self.dispatcher.run(call, record)
+
+    def _run_side_by_side(self, calls: Sequence[ToolCall]) -> Sequence[ToolOutcome]:
+        """At most ``parallel_tools`` at once; a sibling's end is kept whatever happens to another (I-22)."""
+        outcomes: list[ToolOutcome | BaseException | None] = [None] * len(calls)
+        waiting = list(range(len(calls)))[::-1]
+
+        def work() -> None:
+            while waiting:
+                try:
+                    index = waiting.pop()
+                except IndexError:
+                    return
+                try:
+                    outcomes[index] = self._run_model_call(calls[index])
+                except (HarnessError, Suspend) as stop:
+                    outcomes[index] = stop
+
+        tasks = [self.ports.spawn(work, name="tool") for _ in range(min(self.parallel_tools, len(calls)))]
+        for task in tasks:
+            task.join()
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return [outcome for outcome in outcomes if isinstance(outcome, ToolOutcome)]
+
+
+def _plain(value: Any) -> Any:
+    from harness_hookspecs.kit.frozen import thaw
+
+    return thaw(value)

@@ -1,0 +1,82 @@
+"""The tool sets of a session and what configuration says of them in, each tool with its tier and limits out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from harness_hookspecs.errors import PluginError
+from harness_hookspecs.kit.canonical import digest
+from harness_hookspecs.provider import ToolSchema
+from harness_hookspecs.tool import TIERS, Tier, ToolSet, ToolSpec
+
+__all__ = ["Tool", "Toolbox"]
+
+
+@attrs.frozen
+class Tool:
+    """One tool as this session has it."""
+
+    spec: ToolSpec
+    toolset: ToolSet
+    set_name: str
+    tier: Tier
+    timeout_seconds: float
+    schema_hash: str
+
+    @property
+    def name(self) -> str:
+        """The name the model calls it by."""
+        return self.spec.name
+
+    def reference(self) -> dict[str, Any]:
+        """How it stands in manifests and requests."""
+        return {"name": self.name, "schemaHash": self.schema_hash, "tier": self.tier}
+
+    def schema(self) -> ToolSchema:
+        """How the model is shown it."""
+        return ToolSchema(self.name, self.spec.description, self.spec.input_schema)
+
+
+class Toolbox:
+    """Every enabled tool by name."""
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+
+    def allowed(self, names: Sequence[str], capabilities: frozenset[str]) -> Mapping[str, Tool]:
+        """The tools of a stage: named itself or by its set, and the model can use it (B-47, B-111)."""
+        return {
+            name: tool
+            for name, tool in sorted(self._tools.items())
+            if (name in names or tool.set_name in names) and capabilities.issuperset(tool.spec.requires)
+        }
+
+    @staticmethod
+    def of_set(
+        set_name: str, toolset: ToolSet, entries: Mapping[str, Any], default_timeout_seconds: float
+    ) -> list[Tool]:
+        """The enabled tools of a set under its entries of ``tools.yaml`` (by set and by tool; the tool's wins).
+
+        Raises:
+            PluginError: ``tool.no_tier`` for a tool that declares none (K-25).
+        """
+        tools = []
+        for spec in toolset.specs():
+            if spec.tier not in TIERS:
+                raise PluginError(f"tool {spec.name} declares no tier", code="tool.no_tier", tool=spec.name)
+            levels = [entry for entry in (entries.get(spec.name), entries.get(set_name)) if entry is not None]
+            if not all(entry.enabled for entry in levels):
+                continue
+            tier = next((entry.tier for entry in levels if entry.tier is not None), spec.tier)
+            configured = next((entry.timeout_sec for entry in levels if entry.timeout_sec is not None), None)
+            limits = [t for t in (spec.timeout_seconds, configured, default_timeout_seconds) if t is not None]
+            tools.append(Tool(spec, toolset, set_name, tier, min(limits), digest(_shown(spec))))
+        return tools
+
+
+def _shown(spec: ToolSpec) -> dict[str, Any]:
+    """What of a tool is part of a prompt: its name, its text, its schema (trap 3)."""
+    return {"name": spec.name, "description": spec.description, "input": dict(spec.input_schema)}
