@@ -24,6 +24,7 @@ from harness_hookspecs.provider import CallContext, Chunk, ModelFacts, ModelRequ
 from .chat import Question, engine_messages, question, response
 from .endings import grammar_fault
 from .settings import LocalModelSettings
+from .slots import Slots
 from .supervisor import Talk, Worker
 from .weights import backend, find_weights
 
@@ -62,17 +63,14 @@ class LocalProvider:
         self._closed = False
         self._crashes = 0
         self._rest_until = 0.0
-        self._slots = host.ports.wait.queue()
-        for number in range(settings.limits.max_parallel_sessions):
-            self._slots.put(number + 1)
+        self._slots = Slots(host.ports, settings.limits.max_parallel_sessions)
 
     def complete(self, request: ModelRequest, call: CallContext) -> OracleResponse:
         """Ask the model once; see ``Provider.complete`` for the errors."""
         call.cancel.raise_if_cancelled()
         asked = question(request, self._settings.inference.model_dump(exclude_none=True))
         deadline = _Deadline(self._ports.clock.monotonic, call.deadline_seconds)
-        slot = self._slots.get(deadline.left(), call.cancel)
-        if slot is None:
+        if not self._slots.take(deadline.left(), call.cancel):
             raise _timeout("Every place at the model stayed taken", "queue")
         talk: Talk | None = None
         try:
@@ -84,9 +82,9 @@ class LocalProvider:
             return response(asked, answer, complaint=grammar_fault(worker.stderr()))
         finally:
             if talk is not None and talk.open:
-                self._ports.spawn(self._stop, talk, slot, name="local-stop")
+                self._ports.spawn(self._stop, talk, name="local-stop")
             else:
-                self._slots.put(slot)
+                self._slots.give()
 
     def count_tokens(self, messages: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> int:
         """Prompt tokens of exactly this request; starts the worker if there is none."""
@@ -231,7 +229,7 @@ class LocalProvider:
                 if not (asked.enveloped and answer["kind"] == "text"):  # an envelope is no text for people
                     call.on_chunk(Chunk(answer["kind"], answer["text"]))
 
-    def _stop(self, talk: Talk, slot: int) -> None:
+    def _stop(self, talk: Talk) -> None:
         """Stop a generation that its caller has left; its place is free when it has really ended."""
         try:
             talk.worker.cancel(talk)
@@ -241,7 +239,7 @@ class LocalProvider:
         except ProviderError:
             return  # it failed or died, which is an end too
         finally:
-            self._slots.put(slot)
+            self._slots.give()
 
 
 class _Deadline:
