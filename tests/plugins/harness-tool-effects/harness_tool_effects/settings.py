@@ -1,0 +1,19 @@
+"""The keys of the set in tools.yaml, as a frozen model."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["EffectsSettings"]
+
+
+class EffectsSettings(BaseModel):
+    """Where the lines go."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str = Field(
+        "",
+        description="The file that gets a line for each effect; empty: what HARNESS_EFFECTS_FILE names.",
+        json_schema_extra={"x-untrusted": "no"},
+    )
