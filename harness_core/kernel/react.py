@@ -15,7 +15,10 @@ _KINDS: dict[str, type[GatherContext] | type[RunRole] | type[Validate]] = {
 
 
 def react(state: SessionState) -> list[Effect]:
-    """Every effect that may run; none while the session is final, paused or about to be."""
+    """Every effect that may run; none while the session is final, paused or about to be.
+
+    An approval is asked about once; when nobody answered it is awaited, and asked about again on resume only.
+    """
     if state.status not in ("active", "awaiting_approval") or state.pausing or state.cancelling:
         return []
     effects: list[Effect] = [
@@ -26,7 +29,7 @@ def react(state: SessionState) -> list[Effect]:
     effects += [
         Ask(approval.approval_id, approval.approval_id)
         for approval in state.approvals.values()
-        if approval.status == "pending"
+        if approval.status == "pending" and not approval.awaited
     ]
     return effects
 

@@ -143,6 +143,16 @@ class SessionLoop:
         self._run(ticket)
         return ticket.reply
 
+    def launch(self, effect: Any) -> None:
+        """Start an effect that the state does not ask for by itself, such as asking again on resume."""
+        if effect.key not in self._running:
+            self._running[effect.key] = effect
+            self._ports.spawn(self._work, effect, name="effect")
+
+    def flush(self) -> None:
+        """Commit what is held; then the store has everything the state has."""
+        self.submit(None)
+
     def quiescent(self) -> bool:
         """Whether nothing is under way and nothing waits in the inbox."""
         return not self._running and not self._inbox

@@ -1,0 +1,289 @@
+"""An effect in, the command that says how it ended out: the only door from the loop to the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.commands import (
+    Command,
+    ContextReady,
+    EffectFailed,
+    RoleFailed,
+    Unanswered,
+)
+from harness_core.kernel.context import Item, assemble
+from harness_core.kernel.definition import StagePlan
+from harness_core.kernel.effects import Ask, Effect, GatherContext, RunRole, Validate
+from harness_core.kernel.state import OpenRequest, SessionState, Visit
+from harness_hookspecs.artifact import Narrows
+from harness_hookspecs.errors import HarnessError, NotFound, Refused
+from harness_hookspecs.kit.canonical import canonical, digest
+from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.messages import ErrorEnvelope, Message, TextPart
+from harness_hookspecs.provider import CountsTokens
+from harness_hookspecs.store import Store
+from harness_hookspecs.tool import ToolContext
+
+from .dispatcher import CallSite
+from .gather import Gathered, GatherSite, gather
+from .model_handle import ModelEntry
+from .perform_ask import AskSite, ask
+from .perform_attempt import attempt
+from .perform_role import RoleCallSetup, run_role
+from .perform_validate import ValidateSite, validate
+from .services import Services
+from .session_parts import SessionParts
+
+__all__ = ["Performer"]
+
+CHARACTERS_PER_TOKEN = 4
+"""English text in the usual vocabularies; used, and named as an estimate, where a provider cannot count."""
+
+
+@attrs.define(eq=False)
+class Performer:
+    """Performs the effects of one session. Nothing it does is retried here; the kernel is the one retry owner."""
+
+    session_id: str
+    stream: str
+    parts: SessionParts
+    services: Services
+    store: Store
+    ask_site: AskSite
+
+    def __call__(self, effect: Effect) -> Command | None:
+        """Perform; what a plugin raises is inside the command, what stops the whole session is raised."""
+        return _PERFORM[type(effect)](self, effect)
+
+    @property
+    def _state(self) -> SessionState:
+        return self.services.loop.state  # type: ignore[no-any-return]  # the loop is generic
+
+    def _open(self, effect_id: str) -> OpenRequest | None:
+        return self._state.open.get(effect_id)
+
+    # -- context --------------------------------------------------------------------------------
+
+    def gather_context(self, effect: GatherContext) -> Command | None:
+        request = self._open(effect.effect_id)
+        if request is None:
+            return None
+        try:
+            return self._assembled(effect.effect_id)
+        except HarnessError as error:
+            return EffectFailed(effect.effect_id, self._envelope(error))
+
+    def _assembled(self, effect_id: str) -> ContextReady:
+        visit, stage = self._visit()
+        site = GatherSite(self.services.ports, self.parts.workspace, self._artifact_of, self._call_reading_tool)
+        found = gather(self.parts.sources[visit.stage], site)
+        facts: dict[str, Any] = {}
+        for fact in found:
+            facts.update(fact.facts)
+        entry = self.parts.models[visit.model]
+        items, counted_by = self._items(found, entry)
+        pack = assemble(items, stage.context_tokens)
+        schema = self._schema(stage, facts)
+        stage_input = {
+            "stage": visit.stage,
+            "visit_index": visit.index,
+            "attempt": visit.attempt,
+            "persona": visit.persona,
+            "prompt": self._prompt(stage),
+            "context": pack.text,
+            "output_schema": schema,
+            "tools": sorted(self.parts.toolbox.allowed(stage.allowed_tools, stage.model.capabilities)),
+            "model": visit.model,
+            "max_turns": stage.max_turns,
+            "params": dict(stage.model.params),
+        }
+        if stage.system is not None:
+            stage_input["system"] = stage.system
+        if visit.feedback is not None:
+            stage_input["feedback"] = visit.feedback
+        document = {
+            "input": stage_input,
+            "items": [item.facts() for item in pack.included],
+            "left_out": [{**item.facts(), "reason": reason} for item, reason in pack.left_out],
+        }
+        gathered = {"facts": facts, "items": [attrs.asdict(item) for item in items], "counted_by": counted_by}
+        blobs = {digest(value): canonical(value) for value in (document, gathered)}
+        payload = {
+            "effect_id": effect_id,
+            "visit_id": visit.visit_id,
+            "attempt": visit.attempt,
+            "facts_ref": digest(gathered),
+            "pack_ref": digest(document),
+            "tokens": pack.tokens,
+            "budget_tokens": stage.context_tokens,
+            "counted_by": counted_by,
+            "items": len(pack.included),
+            "left_out": len(pack.left_out),
+        }
+        return ContextReady(effect_id, payload, blobs)
+
+    def _prompt(self, stage: StagePlan) -> str:
+        """The stage's task and the person's words; they are the question and never dropped."""
+        text = self.services.loop.read_blob(self._state.created["text_ref"]).decode()
+        return f"{stage.prompt}\n\n{text}" if stage.prompt else text
+
+    def _items(self, found: list[Gathered], entry: ModelEntry) -> tuple[list[Item], str]:
+        count, counted_by = self._counter(entry)
+        steering = [
+            Gathered("steering", "Instruction", text, 1, {"event": "steering.received"})
+            for text in self._state.steering
+        ]
+        items = []
+        for number, fact in enumerate([*steering, *found]):
+            text = self.services.redactor.text(fact.text)
+            tokens = count(text)
+            if fact.max_tokens is not None and tokens > fact.max_tokens:
+                text = _cut(text, tokens, fact.max_tokens)
+                tokens = count(text)
+            pinned = fact.kind == "steering"
+            items.append(Item(f"i{number}", fact.kind, fact.title, text, tokens, fact.layer, pinned, fact.source))
+        return items, counted_by
+
+    def _counter(self, entry: ModelEntry) -> tuple[Callable[[str], int], str]:
+        provider = entry.provider
+        if isinstance(provider, CountsTokens):
+            counter = provider
+
+            def count(text: str) -> int:
+                message = Message(role="user", content=(TextPart(text=text),))
+                done = attempt(counter.count_tokens, [message], what=f"the token count of {entry.name}")
+                return done.value if done.value is not None else _estimate(text)
+
+            return count, f"provider {entry.provider_name}"
+        return _estimate, f"estimate: {CHARACTERS_PER_TOKEN} characters a token"
+
+    def _schema(self, stage: StagePlan, facts: Mapping[str, Any]) -> Any:
+        artifact = self.parts.artifacts[stage.artifact]
+        schema = artifact.schema()
+        if isinstance(artifact, Narrows):
+            done = attempt(artifact.narrow, schema, facts, what=f"artifact type {stage.artifact}")
+            if done.error is not None:
+                raise done.error
+            schema = done.value or schema
+        return schema
+
+    def _artifact_of(self, stage: str) -> tuple[str, str] | None:
+        """The latest accepted artifact of a stage, as text for a model."""
+        for artifact in reversed(self._state.artifacts):
+            if artifact["stage"] == stage:
+                content = self.services.loop.read_blob(artifact["ref"].removeprefix("artifact://sha256-"))
+                return artifact["ref"], content.decode()
+        return None
+
+    def _call_reading_tool(self, name: str, args: Mapping[str, Any]) -> Any:
+        """A T0 or T1 tool as a source of facts; anything stronger belongs into a role call."""
+        tool = self.parts.toolbox.allowed([name], frozenset(("tool_calling",))).get(name)
+        if tool is None:
+            raise NotFound(f"there is no tool {name}", code="tool.unknown")
+        if tool.tier not in ("T0", "T1"):
+            raise Refused(f"{name} is {tool.tier}; a source may only read", code="context.tool_tier")
+        with self.services.deadlines.limit(self.services.cancel, tool.timeout_seconds) as token:
+            context = ToolContext(token, self.services.ports, f"context/{name}", tool.timeout_seconds)
+            done = attempt(tool.toolset.execute, name, args, context, what=f"tool {name}")
+        if done.value is None:
+            raise done.error or NotFound(f"{name} gave no result")
+        dumps(done.value.value)
+        return done.value.value
+
+    # -- role --------------------------------------------------------------------------------
+
+    def run_role(self, effect: RunRole) -> Command | None:
+        request = self._open(effect.effect_id)
+        if request is None:
+            return None
+        payload = request.payload
+        role = self.parts.roles.get((payload["role"], payload["persona"]))
+        if role is None:
+            error = NotFound(f"nobody answers for role {payload['role']}", code="role.not_available")
+            return RoleFailed(payload["role_call_id"], self._envelope(error))
+        setup = self._role_setup(request, role)
+        outcome = run_role(request, setup, services=self.services, store=self.store)
+        if request.suspended is None and type(outcome).__name__ == "RoleSuspended":
+            self.services.ports.reach("role.suspended")
+        return outcome
+
+    def _role_setup(self, request: OpenRequest, role: Any) -> RoleCallSetup:
+        visit, stage = self._visit()
+        assert visit.pack_ref is not None
+        pack = loads_trusted(self.services.loop.read_blob(visit.pack_ref))
+        created = self._state.created
+        logs = self.services.ports.files(self.parts.logs_dir)
+        logs.make_directory(self.session_id)
+        return RoleCallSetup(
+            session_id=self.session_id,
+            stream=self.stream,
+            parent_id=created.get("parent_id"),
+            role=role,
+            default_role=self.parts.default_role,
+            model=self.parts.models[visit.model],
+            site=CallSite(
+                session_id=self.session_id,
+                stage=visit.stage,
+                visit_id=visit.visit_id,
+                persona=visit.persona,
+                policy=self.parts.policies[visit.stage],
+                yolo=created.get("yolo", "off"),
+                tools=self.parts.toolbox.allowed(stage.allowed_tools, stage.model.capabilities),
+                output_bytes=self.parts.output_bytes,
+            ),
+            params=request.payload.get("params") or {},
+            attempt=visit.attempt,
+            system=stage.system,
+            response_schema=pack["input"].get("output_schema"),
+            log_dir=self.parts.logs_dir / self.session_id,
+            parallel_tools=self.parts.parallel_tools,
+        )
+
+    # -- validation and approval --------------------------------------------------------------------------------
+
+    def validate(self, effect: Validate) -> Command | None:
+        request = self._open(effect.effect_id)
+        if request is None:
+            return None
+        visit, stage = self._visit()
+        site = ValidateSite(self.session_id, self.stream, self.parts, self.services, self.store)
+        return validate(request, visit, stage, site)
+
+    def ask(self, effect: Ask) -> Command | None:
+        approval = self._state.approvals.get(effect.approval_id)
+        if approval is None or approval.status != "pending":
+            return None
+        outcome = ask(approval, self._state, self.ask_site, self.services)
+        return Unanswered(approval.approval_id, deny=outcome == "deny") if outcome != "answered" else None
+
+    # -- shared --------------------------------------------------------------------------------
+
+    def _visit(self) -> tuple[Visit, StagePlan]:
+        visit = self._state.visit
+        assert visit is not None, "an effect of a visit without a visit"
+        return visit, self.parts.definition.stages[visit.stage]
+
+    def _envelope(self, error: HarnessError) -> dict[str, Any]:
+        envelope: dict[str, Any] = ErrorEnvelope.from_exception(error, with_stack=False).to_wire()
+        return dict(self.services.redactor.value(envelope))
+
+
+def _estimate(text: str) -> int:
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def _cut(text: str, tokens: int, max_tokens: int) -> str:
+    """The beginning that fits, with a mark (D-22)."""
+    keep = max(0, len(text) * max_tokens // tokens - 24)
+    return f"{text[:keep]}\n[cut: {len(text) - keep} characters]"
+
+
+_PERFORM: dict[type, Callable[[Performer, Any], Command | None]] = {
+    GatherContext: Performer.gather_context,
+    RunRole: Performer.run_role,
+    Validate: Performer.validate,
+    Ask: Performer.ask,
+}

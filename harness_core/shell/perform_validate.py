@@ -1,0 +1,151 @@
+"""A validation request in, the merged verdict of every validator of its level out (B-73, I-24)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.commands import Validated
+from harness_core.kernel.definition import StagePlan
+from harness_core.kernel.routing import routing_findings
+from harness_core.kernel.state import OpenRequest, Visit
+from harness_hookspecs.errors import HarnessError, PluginError
+from harness_hookspecs.kit.canonical import canonical, digest
+from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.messages import ErrorEnvelope
+from harness_hookspecs.store import Store
+from harness_hookspecs.validator import Subject, Verdict
+
+from .perform_attempt import Attempt, attempt
+from .services import Services
+from .session_parts import NamedValidator, SessionParts
+
+__all__ = ["ValidateSite", "validate"]
+
+
+@attrs.frozen
+class ValidateSite:
+    """What a judgement is made from."""
+
+    session_id: str
+    stream: str
+    parts: SessionParts
+    services: Services
+    store: Store
+
+
+def validate(request: OpenRequest, visit: Visit, stage: StagePlan, site: ValidateSite) -> Validated:
+    """Let all validators of the level judge; without an explicit pass of each one it is no."""
+    level = request.payload["level"]
+    judges = site.parts.validators.get(level, ())
+    subject = _subject(level, visit, stage, site)
+    results = _judge_all(judges, subject, site)
+    errors = [
+        {"validator": judge.name, **ErrorEnvelope.from_exception(result.error, with_stack=False).to_wire()}
+        for judge, result in zip(judges, results, strict=True)
+        if result.error is not None
+    ]
+    if not judges:
+        errors = [{"validator": "", "name": "PluginError", "message": f"nobody judges at level {level}"}]
+    base = {"effect_id": request.effect_id, "level": level}
+    if errors:
+        return Validated(request.effect_id, "errored", {**base, "errors": errors}, {})
+    verdicts = [result.value for result in results if result.value is not None]
+    return _merged(base, verdicts, stage, site)
+
+
+def _judge_all(judges: Any, subject: Subject, site: ValidateSite) -> list[Attempt[Verdict]]:
+    """Side by side: a level is as slow as its slowest validator, not as all of them."""
+    results: list[Attempt[Verdict] | None] = [None] * len(judges)
+
+    def work(index: int) -> None:
+        results[index] = _judge(judges[index], subject, site)
+
+    tasks = [site.services.ports.spawn(work, index, name="validator") for index in range(1, len(judges))]
+    if judges:
+        work(0)
+    for task in tasks:
+        task.join()
+    return [result for result in results if result is not None]
+
+
+def _judge(judge: NamedValidator, subject: Subject, site: ValidateSite) -> Attempt[Verdict]:
+    done = attempt(judge.validator.validate, subject, site.services.cancel, what=f"validator {judge.name}")
+    if done.error is not None:
+        return done
+    if not isinstance(done.value, Verdict):
+        return Attempt(None, PluginError(f"validator {judge.name} gave no verdict", code="validation.no_verdict"))
+    return done
+
+
+def _subject(level: str, visit: Visit, stage: StagePlan, site: ValidateSite) -> Subject:
+    read = site.services.loop.read_blob
+    facts = loads_trusted(read(visit.facts_ref))["facts"] if visit.facts_ref else None
+    output_ref = visit.output_ref if level == "payload" else visit.body_ref
+    return Subject(
+        level=level,
+        session_id=site.session_id,
+        stage=visit.stage,
+        persona=visit.persona,
+        attempt=visit.attempt,
+        model={"name": stage.model.name, "provider": stage.model.provider},
+        requirements=tuple(sorted(stage.requirements)),
+        artifact_type=stage.artifact,
+        output=loads_trusted(read(output_ref)) if output_ref else None,
+        status=visit.status,
+        facts=facts,
+        tool_log=_tool_log(visit, site) if level == "semantic" else (),
+    )
+
+
+def _tool_log(visit: Visit, site: ValidateSite) -> tuple[Any, ...]:
+    """The visit's tool calls as recorded: the log, not the model's word (trap 35)."""
+    site.services.loop.flush()
+    marker = f'"stage_visit_id":"{visit.visit_id}"'.encode()
+    log = []
+    for event in site.store.read(site.stream):
+        if event.type in _TOOL_ENDINGS and marker in event.refs:
+            payload = loads_trusted(event.payload)
+            log.append({"name": payload["toolName"], "args": payload["args"], "ok": _TOOL_ENDINGS[event.type]})
+    return tuple(log)
+
+
+_TOOL_ENDINGS = {"harness.tool_call.succeeded": True, "harness.tool_call.failed": False}
+
+
+def _merged(base: dict[str, Any], verdicts: list[Verdict], stage: StagePlan, site: ValidateSite) -> Validated:
+    findings = [finding.to_wire() for verdict in verdicts for finding in verdict.findings]
+    effect_id, level = base["effect_id"], base["level"]
+    if level == "routing":
+        findings += routing_findings(stage)
+    passed = all(verdict.passed for verdict in verdicts)
+    payload: dict[str, Any] = {**base, "findings": findings}
+    if not passed:
+        return Validated(effect_id, "failed", payload, {})
+    blobs: dict[str, bytes] = {}
+    if level == "payload":
+        try:
+            payload |= _body(verdicts, stage, site, blobs)
+        except HarnessError as error:
+            envelope = ErrorEnvelope.from_exception(error, with_stack=False).to_wire()
+            errors = [{"validator": "payload", **envelope}]
+            return Validated(effect_id, "errored", {**base, "errors": errors}, {})
+    return Validated(effect_id, "passed", payload, blobs)
+
+
+def _body(verdicts: list[Verdict], stage: StagePlan, site: ValidateSite, blobs: dict[str, bytes]) -> dict[str, Any]:
+    """The one normalised body and its status; two validators may not make two artifacts of one output."""
+    bodies = {digest(verdict.body): verdict.body for verdict in verdicts if verdict.body is not None}
+    if len(bodies) != 1:
+        raise PluginError(f"{len(bodies)} normalised bodies of one output", code="validation.no_body")
+    ((body_ref, body),) = bodies.items()
+    content = canonical(body)
+    if len(content) > site.parts.max_artifact_bytes:
+        message = f"the artifact has {len(content)} bytes, the limit is {site.parts.max_artifact_bytes}"
+        raise HarnessError(message, code="artifact.too_large")
+    parsed = attempt(site.parts.artifacts[stage.artifact].parse, body, what=f"artifact type {stage.artifact}")
+    if parsed.value is None:
+        raise parsed.error or PluginError("the artifact type gave no status")
+    blobs[body_ref] = content
+    return {"body_ref": body_ref, "status": parsed.value.status}

@@ -1,0 +1,59 @@
+"""What one session runs with, resolved from configuration and plugins, as one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.approvals import ToolPolicy
+from harness_core.kernel.definition import Definition
+from harness_hookspecs.approver import Approver
+from harness_hookspecs.artifact import ArtifactType
+from harness_hookspecs.validator import Validator
+
+from .model_handle import ModelEntry
+from .perform_role import BoundRole
+from .toolbox import Toolbox
+
+__all__ = ["NamedApprover", "NamedValidator", "SessionParts"]
+
+
+@attrs.frozen
+class NamedValidator:
+    """A validator and the offer it came from."""
+
+    name: str
+    validator: Validator
+
+
+@attrs.frozen
+class NamedApprover:
+    """An approver and the offer it came from."""
+
+    name: str
+    approver: Approver
+
+
+@attrs.frozen
+class SessionParts:
+    """Everything concrete of a session; only what it uses was imported."""
+
+    definition: Definition
+    sources: Mapping[str, Sequence[Any]]  # stage -> its ContextSource entries
+    policies: Mapping[str, ToolPolicy]  # stage -> the rules that hold in it
+    models: Mapping[str, ModelEntry]
+    toolbox: Toolbox
+    roles: Mapping[tuple[str, str], BoundRole]  # (executor role, persona) -> who answers
+    default_role: BoundRole | None
+    validators: Mapping[str, Sequence[NamedValidator]]
+    artifacts: Mapping[str, ArtifactType]
+    approvers: Sequence[NamedApprover]
+    workspace: Path
+    logs_dir: Path
+    output_bytes: int
+    parallel_tools: int
+    max_artifact_bytes: int
+    failures: tuple[Mapping[str, Any], ...] = ()
