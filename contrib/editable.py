@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 __all__ = ["distributions", "install_arguments", "main", "requirements"]
 
@@ -42,14 +43,14 @@ def install_arguments(root: Path = ROOT, *, extra: str = "", tests: bool = False
 
     Args:
         root: The checkout.
-        extra: An extra of the host, ``test`` for example; it asks for the contract's own extras itself.
+        extra: An extra, ``test`` for example, of the host and of every plugin that has one of this name.
         tests: As for ``distributions``.
         isolated: Whether pip makes a build environment for each distribution, which takes most of the time. Not
             needed where ``setuptools>=77`` is installed beside.
     """
     arguments = ["install", "--quiet", *([] if isolated else ["--no-build-isolation"])]
     for folder in distributions(root, tests=tests):
-        suffix = f"[{extra}]" if extra and folder == root else ""
+        suffix = f"[{extra}]" if extra and (folder == root or extra in _extras(folder)) else ""
         arguments += ["--editable", f"{folder}{suffix}"]
     return arguments
 
@@ -65,14 +66,22 @@ def requirements(root: Path = ROOT, *, extra: str = "", tests: bool = False) -> 
     return sorted(line for line in wanted if not line.lower().startswith(OURS))
 
 
-def _declared(folder: Path, extra: str) -> Iterator[str]:
+def _project(folder: Path) -> dict[str, Any]:
     import tomllib
 
-    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
-    yield from project.get("dependencies", [])
+    project: dict[str, Any] = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+    return project
+
+
+def _extras(folder: Path) -> dict[str, list[str]]:
+    return dict(_project(folder).get("optional-dependencies", {}))
+
+
+def _declared(folder: Path, extra: str) -> Iterator[str]:
+    yield from _project(folder).get("dependencies", [])
     if extra:
-        for group in project.get("optional-dependencies", {}).values():
-            yield from group
+        for name in (extra, "contracts"):  # the host's extra "test" asks for the contract's suites
+            yield from _extras(folder).get(name, [])
     if (folder / "setup.cfg").is_file():
         yield from _declared_in_cfg(folder / "setup.cfg", extra)
 
@@ -97,7 +106,7 @@ def _setuptools_is_new() -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Install everything into the interpreter that runs this, or print the requirements; gives pip's exit code."""
     parser = argparse.ArgumentParser(description="Install every distribution of this checkout editable, by path.")
-    parser.add_argument("--extra", default="", help="an extra of the host, for example: test")
+    parser.add_argument("--extra", default="", help="an extra of the host and the plugins: test")
     parser.add_argument("--tests", action="store_true", help="also the distributions in tests/plugins")
     parser.add_argument("--requirements", action="store_true", help="only print what is needed from others")
     parser.add_argument("--only-others", action="store_true", help="install only what is needed from others")
