@@ -1,0 +1,53 @@
+"""How figures are taken: contestants go in, medians of interleaved rounds come out, and the verdict on each."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+__all__ = ["Figure", "at_least", "at_most", "medians", "microseconds"]
+
+
+class Figure(NamedTuple):
+    """One line of output; ``must`` and ``aim`` are bounds of the ratio where there is one, else of the value."""
+
+    bench: str
+    value: float
+    unit: str
+    ratio: float | None
+    against: str | None
+    must: float
+    aim: float
+    ok: bool
+
+
+def medians(contestants: Mapping[str, Callable[[], float]], *, rounds: int = 5) -> dict[str, float]:
+    """Let the contestants run in turns, so that a slow minute hits all of them; gives the median of each."""
+    results: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, run in contestants.items():
+            gc.collect()
+            results[name].append(run())
+    return {name: statistics.median(values) for name, values in results.items()}
+
+
+def microseconds(function: Callable[[], object], count: int) -> float:
+    """Microseconds per item of one call that handles ``count`` items."""
+    begin = time.perf_counter()
+    function()
+    return (time.perf_counter() - begin) / count * 1e6
+
+
+def at_least(bench: str, value: float, unit: str, *, of: tuple[str, float], must: float, aim: float) -> Figure:
+    """A rate, judged by its ratio to another rate; the greater the better."""
+    against, other = of
+    ratio = value / other
+    return Figure(bench, round(value, 2), unit, round(ratio, 3), against, must, aim, ratio >= must)
+
+
+def at_most(bench: str, value: float, unit: str, *, must: float, aim: float) -> Figure:
+    """A cost, judged by itself; the smaller the better."""
+    return Figure(bench, round(value, 3), unit, None, None, must, aim, value <= must)

@@ -1,0 +1,74 @@
+"""What a log in memory consists of: checked batches go in, lists and dictionaries hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness_hookspecs.errors import StoreConflict
+from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, StoredEvent, chain_hash
+
+__all__ = ["Log", "Stream", "chained", "first_result"]
+
+
+class Stream:
+    """One stream: its events, where each batch began, the seq of each key, and its summary."""
+
+    def __init__(self) -> None:
+        self.events: list[StoredEvent] = []
+        self.batches: dict[int, int] = {}  # seq of the first event -> how many there are
+        self.keys: dict[str, int] = {}
+        self.head = Head(0, GENESIS_HASH)
+        self.summary: bytes | None = None
+        self.changed = 0
+
+
+class Log:
+    """Everything a store holds."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, Stream] = {}
+        self.blobs: dict[str, bytes] = {}
+        self.inbox: dict[str, Posted] = {}
+        self.last_position = 0
+        self.commits = 0
+
+
+def chained(stream: str, head: Head, position: int, drafts: Sequence[Draft]) -> Iterator[StoredEvent]:
+    """The drafts as events after that head and position."""
+    last = head.hash
+    for index, draft in enumerate(drafts, 1):
+        seq = head.seq + index
+        last = chain_hash(last, stream, seq, draft)
+        yield StoredEvent._make((position + index, stream, seq, *draft[:7], last))
+
+
+def first_result(name: str, stream: Stream, drafts: Sequence[Draft]) -> tuple[StoredEvent, ...] | None:
+    """What an earlier append of the same keys gave; ``None`` when none of the keys is known.
+
+    Raises:
+        StoreConflict: ``store.key_conflict``.
+    """
+    keyed = [(index, draft) for index, draft in enumerate(drafts) if draft.key is not None]
+    known = {draft.key: stream.keys.get(draft.key or "") for _, draft in keyed}
+    if len(known) < len(keyed):
+        raise _conflict(name, "a key stands twice in the batch")
+    if all(seq is None for seq in known.values()):
+        return None
+    starts = set()
+    for index, draft in keyed:
+        seq = known[draft.key]
+        if seq is None or not _equal(draft, stream.events[seq - 1]):
+            raise _conflict(name, f"the key {draft.key!r} belongs to another event")
+        starts.add(seq - index)
+    start = min(starts)
+    if len(starts) > 1 or stream.batches.get(start) != len(drafts):
+        raise _conflict(name, "the keys are known from another batch")
+    return tuple(stream.events[start - 1 : start - 1 + len(drafts)])
+
+
+def _equal(draft: Draft, event: StoredEvent) -> bool:
+    return (draft.type, draft.payload) == (event.type, event.payload)
+
+
+def _conflict(name: str, text: str) -> StoreConflict:
+    return StoreConflict(f"{name}: {text}", code="store.key_conflict", where=name)

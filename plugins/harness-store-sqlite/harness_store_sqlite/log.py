@@ -1,0 +1,144 @@
+"""The log itself: opened connections go in, the ``Store`` of the contract comes out."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from harness_hookspecs.errors import NotFound, StoreCorrupt, StoreError
+from harness_hookspecs.host import Ports
+from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, StoredEvent
+
+from .driver import Connection, DriverError
+from .reader import Readers
+from .writer import Writer
+from .writes import Append, Post, digest_of, pack
+
+__all__ = ["SqliteStore"]
+
+_HEAD = "SELECT seq, hash FROM streams WHERE name = ?"
+_STREAMS = "SELECT name FROM streams WHERE seq > 0 ORDER BY id"
+_BLOB = "SELECT size, deflated, content FROM blobs WHERE digest = ?"
+_POSTED = "SELECT session, command_id, body, taken_seq FROM inbox"
+
+
+class SqliteStore:
+    """The ``Store`` over one SQLite file; see the protocol for what each method promises.
+
+    Args:
+        writer: The writing connection.
+        connect: Opens a reading connection.
+        ports: For locks and boundaries.
+        failure: Names an error of the driver.
+    """
+
+    def __init__(
+        self,
+        writer: Connection,
+        *,
+        connect: Callable[[], Connection],
+        ports: Ports,
+        failure: Callable[[BaseException], StoreError],
+    ) -> None:
+        self._writer = Writer(writer, ports, failure)
+        self._readers = Readers(connect, failure)
+        self._reach = ports.reach
+        self._failure = failure
+        self._watch_lock = ports.wait.lock()
+        self._watch: Connection | None = None
+
+    def append(
+        self,
+        stream: str,
+        drafts: Sequence[Draft],
+        *,
+        expected_seq: int | None,
+        blobs: Mapping[str, bytes] | None = None,
+        taken: Mapping[str, int] | None = None,
+        summary: bytes | None = None,
+    ) -> tuple[StoredEvent, ...]:
+        if not drafts:
+            raise StoreError("An append needs at least one event.", code="store.empty", where=stream)
+        contents = [pack(content, claimed=digest) for digest, content in blobs.items()] if blobs else ()
+        work = Append(stream, drafts, expected_seq, contents, taken, summary)
+        self._reach("append.before")
+        events = self._writer.run(work)
+        self._reach("append.committed")
+        return events
+
+    def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
+        return self._readers.events(stream, after, until)
+
+    def head(self, stream: str) -> Head:
+        row = self._readers.first(_HEAD, (stream,))
+        return Head(*row) if row else Head(0, GENESIS_HASH)
+
+    def streams(self) -> Sequence[str]:
+        return [name for (name,) in self._readers.all(_STREAMS)]
+
+    def summaries(self) -> Iterator[tuple[str, bytes]]:
+        return self._readers.summaries()
+
+    def put_blob(self, content: bytes) -> str:
+        packed = pack(content)
+        self._writer.run(packed)
+        return packed.digest.hex()
+
+    def blob(self, digest: str) -> bytes:
+        row = self._readers.first(_BLOB, (bytes.fromhex(digest),)) if _is_digest(digest) else None
+        if row is None:
+            raise NotFound("There is no content of that digest.", where=digest)
+        content = _unpacked(*row)
+        if content is None or digest_of(content).hex() != digest:
+            raise StoreCorrupt("The content does not hash to its digest.", code="store.changed", where=digest)
+        return content
+
+    def post(self, session_id: str, command_id: str, body: bytes) -> Posted:
+        return self._writer.run(Post(session_id, command_id, body))
+
+    def take(self, session_id: str) -> Sequence[Posted]:
+        where = " WHERE session = ? AND taken_seq IS NULL ORDER BY position"
+        return [Posted(*row) for row in self._readers.all(_POSTED + where, (session_id,))]
+
+    def posted(self, command_id: str) -> Posted | None:
+        row = self._readers.first(_POSTED + " WHERE command_id = ?", (command_id,))
+        return Posted(*row) if row else None
+
+    def change_counter(self) -> int:
+        # SQLite counts, for each connection, the commits of all others: so this one never writes.
+        with self._watch_lock:
+            if self._watch is None:
+                self._watch = self._readers.extra()
+            try:
+                counter: int = self._watch.execute("PRAGMA data_version").fetchone()[0]
+            except DriverError as error:
+                raise self._failure(error) from error
+        return counter
+
+    def close(self) -> None:
+        connection = self._writer.close()
+        if connection is None:
+            return
+        self._readers.close()
+        with self._watch_lock:
+            if self._watch is not None:
+                self._watch.close()
+        with suppress(DriverError):  # another process may be reading; then it, or the next one, does this
+            connection.execute("PRAGMA busy_timeout = 0").close()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
+        connection.close()
+
+
+def _is_digest(digest: str) -> bool:
+    return len(digest) == 64 and not digest.strip("0123456789abcdef")
+
+
+def _unpacked(size_bytes: int, deflated: int, stored: bytes) -> bytes | None:
+    """The content, ``None`` when it cannot be had; never more bytes than the row promises."""
+    if not deflated:
+        return stored
+    try:
+        return zlib.decompressobj().decompress(stored, size_bytes or 1)
+    except zlib.error:
+        return None

@@ -1,0 +1,166 @@
+"""The file of the store: settings and a host go in, the opened log comes out, or a refusal that changed nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from harness_hookspecs.errors import StoreCorrupt, StoreError
+from harness_hookspecs.host import StoreHost
+
+from .driver import Connection, DatabaseFactory, DriverError
+from .failure import failure
+from .log import SqliteStore
+from .schema import APPLICATION_ID, CREATE, FORMAT, affected, creation, pragmas
+
+if TYPE_CHECKING:
+    from .settings import Settings
+
+__all__ = ["default_database", "open_store"]
+
+_FILE: Final = "harness.db"
+_MAGIC: Final = b"SQLite format 3\0"
+_HEADER_BYTES: Final = 100
+_SCARCE_BYTES: Final = 131_072
+
+
+def default_database(uri: str) -> Any:
+    """A peewee database for one connection, which threads pass on to each other."""
+    from peewee import SqliteDatabase
+
+    return SqliteDatabase(uri, uri=True, thread_safe=False, check_same_thread=False, cached_statements=256)
+
+
+def open_store(settings: Settings, host: StoreHost, *, database: DatabaseFactory = default_database) -> SqliteStore:
+    """Open the log; make it when there is no file of that name at all.
+
+    Args:
+        settings: Where it lies and how durable it is.
+        host: For ports and the data directory.
+        database: Makes the peewee database of each connection.
+
+    Raises:
+        StoreCorrupt: ``store.foreign``, ``store.newer`` or ``store.corrupt``; the file was left as it is.
+        StoreError: ``store.sqlite_version``: this SQLite can lose commits; or the file cannot be opened.
+    """
+    path = host.data_dir / Path(settings.path or _FILE).expanduser()
+    said = pragmas(synchronous=settings.synchronous)
+    with _named(path):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.path.lexists(path):
+            _create(path, database)
+        _look_at_header(path)
+        _look_inside(path, database)
+        writer = _connect(path, database, said)
+    return SqliteStore(
+        writer,
+        connect=lambda: _connect(path, database, (*said, "PRAGMA query_only = ON")),
+        ports=host.ports,
+        failure=lambda error: failure(error, str(path), full=_is_full(path.parent)),
+    )
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except DriverError as error:
+        raise failure(error, str(path), full=_is_full(path.parent)) from error
+    except OSError as error:
+        text = f"the log cannot be opened: {error.strerror or error}"
+        code = "store.readonly" if isinstance(error, PermissionError) else "store.io"
+        raise StoreError(text, code=code, where=str(path)) from error
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _SCARCE_BYTES
+
+
+def _connect(path: Path, database: DatabaseFactory, statements: tuple[str, ...], *, mode: str = "rw") -> Connection:
+    handle = database(f"{path.absolute().as_uri()}?mode={mode}")
+    handle.connect()
+    connection: Connection = handle.connection()
+    try:
+        _refuse_affected(connection, path)
+        for statement in statements:
+            connection.execute(statement).close()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_affected(connection: Connection, path: Path) -> None:
+    version = connection.execute("SELECT sqlite_version()").fetchone()[0]
+    if affected(version):
+        raise StoreError(
+            f"SQLite {version} can lose committed events when several processes use one file",
+            code="store.sqlite_version",
+            hint="install pysqlite3 0.6.1 or newer, which brings an SQLite without that fault",
+            where=str(path),
+            version=version,
+        )
+
+
+def _create(path: Path, database: DatabaseFactory) -> None:
+    """Make the file under another name and give it its own when it is whole; whoever comes second uses the first's."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    draft.unlink(missing_ok=True)
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        _connect(draft, database, (*pragmas(synchronous="FULL"), *creation())).close()
+        with suppress(FileExistsError):
+            os.link(draft, path)
+        _sync_folder(path.parent)
+    finally:
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _look_at_header(path: Path) -> None:
+    """Refuse what is not ours by its first bytes, before SQLite may touch anything."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        text = "the file is empty or cut off" if len(header) < _HEADER_BYTES else "this is no SQLite file"
+        hint = "restore it from a copy; it was not changed"
+        raise StoreCorrupt(text, code="store.corrupt", where=str(path), hint=hint)
+    _refuse_foreign(path, int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big"))
+
+
+def _refuse_foreign(path: Path, application_id: int, version: int) -> None:
+    if application_id != APPLICATION_ID:
+        raise StoreCorrupt("the database belongs to another program", code="store.foreign", where=str(path))
+    if version > FORMAT:
+        text = f"the log has format {version}, this version reads {FORMAT}"
+        hint = "use the version of harness-store-sqlite that wrote it"
+        raise StoreCorrupt(text, code="store.newer", where=str(path), hint=hint, found=version, supported=FORMAT)
+
+
+def _look_inside(path: Path, database: DatabaseFactory) -> None:
+    """Refuse, on a connection that cannot write, what only the write-ahead log tells, and a form that was changed."""
+    connection = _connect(path, database, ("PRAGMA busy_timeout = 30000",), mode="ro")
+    try:
+        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        _refuse_foreign(path, application_id, version)
+        found = {row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()}
+    finally:
+        connection.close()
+    if found != set(CREATE) or version != FORMAT:
+        raise StoreCorrupt("tables or triggers of the log were changed", code="store.corrupt", where=str(path))
