@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 __all__ = ["GlobalOptions", "UsageError", "is_json", "split_globals"]
 
@@ -18,8 +16,7 @@ class UsageError(Exception):
     """The arguments cannot be understood; becomes exit 2."""
 
 
-@attrs.frozen
-class GlobalOptions:
+class GlobalOptions(NamedTuple):  # no attrs: half of what `plugins list` may take would go into its import
     """What is said for the whole program, before or after the command.
 
     Attributes:

@@ -86,15 +86,17 @@ class Parts:
         self.failed: list[PartFailed] = []
 
     def build(self, needs: Iterable[Need]) -> None:
-        """Build everything that is needed; new plugins among them are tried in one go.
+        """Build everything that is needed.
+
+        Plugins that are new or changed are tried before in one child process, also those that nobody needs: who
+        installed a broken one hears of it now (``catalogue.complaints``), and not when it is bound some day.
 
         Raises:
             PluginError: A part that is not optional cannot be built (``plugin.bound_broken`` and its kin).
             ConfigError: The settings of a part are refused by its settings class.
         """
-        wanted = list(needs)
-        self._try_new(wanted)
-        for need in wanted:
+        self._catalogue.try_new()
+        for need in needs:
             try:
                 self.get(need)
             except HarnessError as error:
@@ -115,16 +117,6 @@ class Parts:
     def built(self) -> list[Part]:
         """List what was built, in the order of kinds and entries."""
         return [self._parts[key] for key in sorted(self._parts)]
-
-    def _try_new(self, needs: list[Need]) -> None:
-        rows = {}
-        for need in needs:
-            try:
-                row = self._catalogue.resolve(need.kind, need.name).row
-            except PluginError:
-                continue  # said, with its place, when it is built
-            rows[row.record.id] = row
-        self._catalogue.try_new(rows.values())
 
     def _build(self, need: Need) -> Part:
         offer = self._catalogue.offer(need.kind, need.name, where=need.where)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness_hookspecs.errors import HarnessError, NotFound, PluginError
@@ -183,7 +183,11 @@ class Catalogue:
             return
         from .trial import try_imports
 
-        for record, flaws in zip(new, try_imports(new, self.index.path, self._processes)):
+        self.learn(zip(new, try_imports(new, self.index.path, self._processes)))
+
+    def learn(self, verdicts: Iterable[tuple[Record, Sequence[Flaw]]]) -> None:
+        """Keep what trying first imports has shown, and judge anew."""
+        for record, flaws in verdicts:
             self.index.remember(record, flaws[0] if flaws else None)
             self._failed.pop(_plugin(record), None)
         self.index.save()

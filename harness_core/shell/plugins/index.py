@@ -19,7 +19,7 @@ from harness_hookspecs.manifest import Flaw
 
 from .locate import code_state
 from .records import Record, record_from_json, record_to_json
-from .scan import Found, folders_state, scan
+from .scan import Found, file_state, folders_state, scan
 
 __all__ = ["Index", "cache_folder", "open_index"]
 
@@ -152,16 +152,8 @@ def _still(kept: Any, found: Found) -> list[Record] | None:
         modified_ns, size_bytes, files, documents = kept
         if (modified_ns, size_bytes) != (found.modified_ns, found.size_bytes):
             return None
-        if any(not _unchanged(*state) for state in files):
+        if any(not path or list(file_state(path)) != [path, *state] for path, *state in files):
             return None
         return [record_from_json(document) for document in documents]
     except (TypeError, ValueError, KeyError):
         return None
-
-
-def _unchanged(path: str, modified_ns: int, size_bytes: int) -> bool:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return bool(path) and modified_ns == -1
-    return (found.st_mtime_ns, found.st_size) == (modified_ns, size_bytes)

@@ -1,47 +1,52 @@
-"""Configuration and flags in, the catalogue of what takes part out: the order in which the two need each other.
-
-Manifests are read first, for their schemas check the configuration; then the configuration says who takes part.
-"""
+"""What a configuration says about plugins: the effective configuration goes in, the catalogue of who takes part out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .catalogue import Catalogue
 from .index import Index
 from .policy import Named, Selection, with_flags
+from .scan import file_state
 
 if TYPE_CHECKING:
     from harness_core.shell.config.effective import EffectiveConfig
     from harness_hookspecs.host import Processes
 
-__all__ = ["open_catalogue", "selection_from_json", "selection_of", "selection_to_json"]
+__all__ = ["open_catalogue", "remembered_selection", "selection_of"]
 
-Load = Callable[[Mapping[tuple[str, str], Mapping[str, Any] | None]], "EffectiveConfig"]
-"""Loads the configuration with the settings schemas of the installed offers."""
+_FILES = ("harness", "models", "tools")  # where something is chosen by name
 
 
 def open_catalogue(
-    index: Index, load: Load, *, flags: Selection = Selection(), processes: Processes | None = None
-) -> tuple[EffectiveConfig, Catalogue]:
-    """Load the configuration and make the catalogue it asks for.
+    index: Index,
+    config: EffectiveConfig,
+    *,
+    disabled: Sequence[tuple[str, str]] = (),
+    no_plugins: bool = False,
+    processes: Processes | None = None,
+) -> Catalogue:
+    """Make the catalogue of a configuration.
 
     Args:
         index: What is installed.
-        load: Loads the configuration.
-        flags: What ``flags_of`` found.
+        config: The configuration, which was loaded with the schemas of ``index.records``.
+        disabled: Plugins left out by flags and environment, each with who says so.
+        no_plugins: Whether ``--no-plugins`` was given.
         processes: Tries first imports.
 
     Raises:
-        ConfigError: The configuration is wrong, or names a plugin that is not installed.
+        ConfigError: It names a plugin that is not installed.
         PluginError: A required plugin does not take part.
     """
-    config = load(Catalogue(index, flags).manifest_schemas())
-    catalogue = Catalogue(index, with_flags(selection_of(config), flags), processes=processes)
+    nothing = "--no-plugins" if no_plugins else None
+    selection = with_flags(selection_of(config), disabled, nothing=nothing)
+    catalogue = Catalogue(index, selection, processes=processes)
     for problem in catalogue.problems():
         raise problem
-    return config, catalogue
+    return catalogue
 
 
 def selection_of(config: EffectiveConfig) -> Selection:
@@ -73,13 +78,43 @@ def _chosen(config: EffectiveConfig) -> list[tuple[str, str, str]]:
     return found
 
 
-def selection_to_json(selection: Selection) -> dict[str, Any]:
-    """Give a selection as plain JSON, for the index."""
-    return selection._asdict()
+# ---------------------------------------------------------------------------------------------- remembered
 
 
-def selection_from_json(document: Mapping[str, Any]) -> Selection:
-    """Read what ``selection_to_json`` gave."""
+def remembered_selection(
+    index: Index, project: str, load: Callable[[], Selection], env: Mapping[str, str]
+) -> Selection:
+    """Give what the configuration says, from the index while nothing it is made of has changed.
+
+    Reading YAML costs more than all the rest of ``harness plugins list``.
+
+    Args:
+        index: Where it is remembered.
+        project: The folder that holds ``.harness``.
+        load: Loads the configuration.
+        env: The environment.
+    """
+    key = _key(project, env)
+    kept = index.fact("selection", key)
+    if kept is not None:
+        return _from_json(kept)
+    selection = load()
+    index.keep_fact("selection", key, selection._asdict())
+    return selection
+
+
+def _key(project: str, env: Mapping[str, str]) -> list[Any]:
+    """Everything that a selection depends on, as JSON."""
+    home = env.get("HOME", "")
+    user = os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "harness")
+    trust = os.path.join(env.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state"), "harness", "trust")
+    folders = (user, os.path.join(project, ".harness"))
+    files = [os.path.join(folder, f"{name}.yaml") for folder in folders for name in _FILES]
+    states = [list(file_state(file)) for file in (*files, trust)]
+    return [states, sorted([name, value] for name, value in env.items() if name.startswith("HARNESS__"))]
+
+
+def _from_json(document: Mapping[str, Any]) -> Selection:
     lists = {key: tuple(Named(*named) for named in document[key]) for key in ("disable", "allow", "require")}
     bind = {role: Named(*named) for role, named in document["bind"].items()}
     chosen = tuple((kind, name, where) for kind, name, where in document["chosen"])

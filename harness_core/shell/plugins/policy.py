@@ -7,7 +7,6 @@ explicit, conflict); ``broken``; ``doubled``, when another plugin offers the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from harness_hookspecs.errors import ConfigError
@@ -16,10 +15,9 @@ from harness_hookspecs.manifest import Flaw
 from .names import did_you_mean, normalise
 from .records import Record
 
-__all__ = ["STATUSES", "Named", "Row", "Selection", "flags_of", "judge", "row_document", "unknown_names", "with_flags"]
+__all__ = ["STATUSES", "Named", "Row", "Selection", "judge", "row_document", "unknown_names", "with_flags"]
 
 STATUSES = ("ok", "disabled", "skipped", "broken", "doubled")
-VARIABLE = "HARNESS_DISABLE_PLUGINS"
 
 
 class Named(NamedTuple):
@@ -67,19 +65,16 @@ class Row(NamedTuple):
         return self.status in {"ok", "doubled"}
 
 
-def flags_of(argv: Sequence[str], environ: Mapping[str, str]) -> Selection:
-    """Read ``--no-plugin ID``, ``--no-plugins`` and ``HARNESS_DISABLE_PLUGINS`` before anything else is looked at.
+def with_flags(selection: Selection, disabled: Sequence[tuple[str, str]], *, nothing: str | None = None) -> Selection:
+    """Add what flags and environment say, which come before any file.
 
     Args:
-        argv: The arguments as given; what follows ``--`` is not looked at.
-        environ: The environment.
+        selection: What the configuration says.
+        disabled: Plugins left out, each with who says so.
+        nothing: Who says that no plugin at all takes part.
     """
-    given = list(argv[: argv.index("--")] if "--" in argv else argv)
-    names = [(after, "--no-plugin") for flag, after in pairwise(given) if flag == "--no-plugin"]
-    names += [(flag.partition("=")[2], "--no-plugin") for flag in given if flag.startswith("--no-plugin=")]
-    names += [(name, VARIABLE) for name in environ.get(VARIABLE, "").split(",")]
-    disable = tuple(Named(name.strip(), where) for name, where in names if name.strip())
-    return Selection(disable=disable, nothing="--no-plugins" if "--no-plugins" in given else None)
+    disable = tuple(Named(*said) for said in disabled) + selection.disable
+    return selection._replace(disable=disable, nothing=nothing or selection.nothing)
 
 
 def unknown_names(records: Sequence[Record], selection: Selection) -> list[ConfigError]:
@@ -87,7 +82,7 @@ def unknown_names(records: Sequence[Record], selection: Selection) -> list[Confi
     known = {name for record in records for name in (record.id, record.distribution)}
     return [
         ConfigError(
-            f"{key}: no installed plugin is called {named.name}",
+            f"{key}no installed plugin is called {named.name}",
             code="plugin.unknown",
             where=named.where,
             hint=did_you_mean(normalise(named.name), known) or "harness plugins list shows what is installed",
@@ -99,11 +94,12 @@ def unknown_names(records: Sequence[Record], selection: Selection) -> list[Confi
 
 def _said(selection: Selection) -> Iterable[tuple[str, Named]]:
     for key, names in (
-        ("plugins.disable", selection.disable),
-        ("plugins.allow", selection.allow),
-        ("plugins.require", selection.require),
+        ("plugins.disable: ", selection.disable),
+        ("plugins.allow: ", selection.allow),
+        ("plugins.require: ", selection.require),
     ):
-        yield from ((key, named) for named in names)
+        # a flag or a variable is named by itself
+        yield from ((key if ":" in named.where else "", named) for named in names)
 
 
 Verdicts = Callable[[Record], "Flaw | None"]
@@ -190,11 +186,6 @@ def _doubled_offers(row: Row, doubled: Mapping[tuple[str, str], list[str]]) -> R
     ids = doubled[mine[0]]
     hint = f"write {ids[0]}:{name} where {kind} {name} is chosen, or plugins: {{disable: [{ids[-1]}]}} in harness.yaml"
     return Row(row.record, "doubled", f"{kind}:{name} is offered by {' and '.join(ids)}", "HP021", hint, mine)
-
-
-def with_flags(selection: Selection, flags: Selection) -> Selection:
-    """Give the configuration's selection with what flags and environment say added to it."""
-    return selection._replace(disable=flags.disable + selection.disable, nothing=flags.nothing or selection.nothing)
 
 
 def row_document(row: Row) -> dict[str, Any]:

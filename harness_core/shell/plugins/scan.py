@@ -12,9 +12,12 @@ from typing import NamedTuple
 
 from .names import normalise
 
-__all__ = ["ENTRY_POINTS", "Found", "folders_state", "scan"]
+__all__ = ["ENTRY_POINTS", "FileState", "Found", "file_state", "folders_state", "scan"]
 
 ENTRY_POINTS = "entry_points.txt"
+
+FileState = tuple[str, int, int]
+"""A path, its modification time in nanoseconds and its size; ``-1`` twice when there is nothing."""
 
 
 class Found(NamedTuple):
@@ -39,9 +42,9 @@ def scan(path: Sequence[str]) -> list[Found]:
         here = sorted(_metadata_folders(folder))
         for distribution, metadata in here:
             if distribution not in seen:
-                state = _state(os.path.join(metadata, ENTRY_POINTS))
-                if state is not None:
-                    found[distribution] = Found(distribution, metadata, *state)
+                _, modified_ns, size_bytes = file_state(os.path.join(metadata, ENTRY_POINTS))
+                if size_bytes >= 0:
+                    found[distribution] = Found(distribution, metadata, modified_ns, size_bytes)
         seen.update(distribution for distribution, _ in here)
     return [found[name] for name in sorted(found)]
 
@@ -64,14 +67,15 @@ def _distribution(name: str) -> str:
     return normalise(stem.rpartition("-")[0] or stem if suffix == "dist-info" else stem.partition("-")[0])
 
 
-def _state(file: str) -> tuple[int, int] | None:
+def file_state(path: str) -> FileState:
+    """Give a file's path, modification time in nanoseconds and size, ``-1`` twice when there is none."""
     try:
-        found = os.stat(file)
+        found = os.stat(path)
     except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
+        return path, -1, -1
+    return path, found.st_mtime_ns, found.st_size
 
 
 def folders_state(path: Sequence[str]) -> list[int]:
     """Give the modification times of the folders: they change when anything is installed into or removed from them."""
-    return [(_state(folder or os.curdir) or (0, 0))[0] for folder in dict.fromkeys(path)]
+    return [file_state(folder)[1] for folder in dict.fromkeys(path)]

@@ -92,7 +92,7 @@ def _verdicts(done: Completed, count: int, limit_seconds: float) -> list[list[Fl
             printed = b""
         else:
             found = [Flaw(*flaw) for flaw in flaws[0]]
-            verdicts.append([*found, *_noise(printed)])
+            verdicts.append(sorted([*found, *_noise(printed)], key=lambda flaw: flaw.code))
     if len(verdicts) < count:
         verdicts.append([_death(done, printed, limit_seconds)])
     return verdicts

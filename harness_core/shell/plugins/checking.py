@@ -1,0 +1,138 @@
+"""Everything that is wrong with a plugin: a row, or a folder that is not installed, goes in, findings come out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness_core.shell.ports_startup import read_file
+from harness_hookspecs import __version__ as contract_version
+from harness_hookspecs.errors import PluginError
+from harness_hookspecs.manifest import MANIFEST_FILE, Flaw, Provided
+
+from .manifests import described, read_manifest
+from .names import normalise, plugin_id_of
+from .policy import Row
+from .records import Record
+
+if TYPE_CHECKING:
+    from harness_hookspecs.host import Processes
+
+__all__ = ["CheckFinding", "check_rows", "folder_row", "try_rows"]
+
+Tried = tuple[Record, list[Flaw]]
+
+
+class CheckFinding(NamedTuple):
+    """One finding of ``plugins check``: the plugin and what is wrong, with its stable code."""
+
+    plugin: str
+    distribution: str
+    code: str
+    message: str
+    hint: str | None
+
+
+def check_rows(rows: Sequence[Row], tried: Sequence[Tried] = ()) -> list[CheckFinding]:
+    """Check plugins: names, manifests, schemas, rivals; none of their code is run.
+
+    Args:
+        rows: The plugins.
+        tried: What ``try_rows`` has found by running it.
+
+    Returns:
+        The findings by plugin; empty when everything is well.
+    """
+    found = [(row.record, flaw) for row in rows for flaw in _static(row)]
+    found += [(record, flaw) for record, flaws in tried for flaw in flaws]
+    unique = dict.fromkeys((record.id, record.distribution, *flaw) for record, flaw in found)
+    return sorted((CheckFinding(*one) for one in unique), key=lambda one: one[:4])
+
+
+def try_rows(rows: Sequence[Row], path: Sequence[str], processes: Processes) -> list[Tried]:
+    """Import each plugin whose manifest is sound in a child process; check hooks, offers and settings there.
+
+    Args:
+        rows: The plugins.
+        path: The path that imports see.
+        processes: The port.
+    """
+    from .trial import try_imports
+
+    sound = [row.record for row in rows if row.record.flaw is None]
+    return list(zip(sound, try_imports(sound, path, processes, settings=True), strict=True))
+
+
+def _static(row: Row) -> list[Flaw]:
+    record = row.record
+    flaws = [] if row.code is None or row.reason is None else [Flaw(row.code, row.reason, row.hint)]
+    flaws += [] if record.flaw is None else [record.flaw]
+    flaws += _manifest_flaws(record)
+    wanted = plugin_id_of(record.distribution)
+    if record.distribution and record.id != wanted:
+        flaws.append(Flaw("HP013", f"the id is {record.id}, the distribution {record.distribution} asks for {wanted}"))
+    if record.flaw is None and record.capabilities is None:
+        flaws.append(Flaw("HP014", "no capabilities are declared", "add [capabilities], which may be empty"))
+    return [*flaws, *(flaw for provided in record.provides for flaw in _schema_flaws(provided))]
+
+
+def _manifest_flaws(record: Record) -> list[Flaw]:
+    """Every flaw of the manifest, where the record keeps only the first."""
+    if record.manifest is None or not os.path.isfile(record.manifest):
+        return []
+    try:
+        read_manifest(record.manifest)
+    except PluginError as error:
+        return [Flaw(code, message) for code, message in error.facts.get("flaws", [])[1:]]
+    return []
+
+
+def _schema_flaws(provided: Provided) -> list[Flaw]:
+    if provided.config is None:
+        return []
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(dict(provided.config))
+    except SchemaError as error:
+        return [Flaw("HP009", f"config of {provided.kind}:{provided.name} is no JSON Schema: {error.message}")]
+    return []
+
+
+def folder_row(folder: str) -> tuple[Row, list[str]]:
+    """Read a plugin that is not installed: a distribution's folder or a package's.
+
+    Args:
+        folder: The folder that holds the manifest, or one whose subfolder does.
+
+    Returns:
+        Its row, and the folders that imports need in front of the path.
+
+    Raises:
+        PluginError: There is no manifest in it (code ``HP001``).
+    """
+    place = os.path.abspath(folder)
+    packages = [place, *sorted(entry.path for entry in os.scandir(place) if entry.is_dir())]
+    found = next((package for package in packages if os.path.isfile(os.path.join(package, MANIFEST_FILE))), None)
+    if found is None:
+        raise PluginError(f"there is no {MANIFEST_FILE} in {folder}", code="HP001", where=folder)
+    manifest = os.path.join(found, MANIFEST_FILE)
+    plain = Record("", "", "unknown", os.path.basename(found), code=found, manifest=manifest, source=f"file://{place}")
+    named = plain._replace(distribution=_distribution(place))
+    record = described(named, contract_version, lambda: read_manifest(manifest))
+    flaw = record.flaw
+    row = Row(record, "ok") if flaw is None else Row(record, "broken", flaw.message, flaw.code, flaw.hint)
+    return row, [os.path.dirname(found)]
+
+
+def _distribution(folder: str) -> str:
+    """The distribution's name as its pyproject.toml says it; empty without one."""
+    import tomllib
+
+    try:
+        project = tomllib.loads((read_file(os.path.join(folder, "pyproject.toml")) or b"").decode())
+        return normalise(str(project["project"]["name"]))
+    except (ValueError, KeyError, TypeError):
+        return ""
