@@ -15,6 +15,7 @@ __all__ = ["SOURCES", "file_name", "generated", "published_names", "published_sc
 SOURCES: Final = (
     "harness_core.settings.schemas:schemas",
     "harness_core.cli.documents:schemas",
+    "harness_core.cli.model_documents:schemas",
     "harness_core.cli.wire_types:schemas",
 )
 """Functions that give schemas by name; a module that is not there gives none."""

@@ -167,6 +167,7 @@ class _Bounded:
                 self.cut = self.cut or len(piece) > self._room
                 self._pieces.append(piece[: self._room])
                 self._room -= min(len(piece), self._room)
+            pipe.close()  # type: ignore[attr-defined]
 
     def data(self) -> bytes:
         return b"".join(self._pieces)

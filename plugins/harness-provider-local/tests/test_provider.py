@@ -421,12 +421,15 @@ time.sleep(60)
 
 
 @pytest.mark.req("B-37")
-def test_a_killed_host_leaves_no_worker_behind(model_file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_deaf", [False, True], ids=["listening", "deaf"])
+def test_a_killed_host_leaves_no_worker_behind(model_file: Path, tmp_path: Path, is_deaf: bool) -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", PARENT, str(model_file), str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
+        if is_deaf:  # as while it loads a model: it cannot hear that its stdin ends
+            os.kill(pid, signal.SIGSTOP)
         parent.kill()
     assert gone(pid)
 

@@ -1,0 +1,123 @@
+"""The model entries of a configuration and the catalogue in; rows about them, settings and a probe's findings out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import attrs
+
+from harness_core.settings.models import ModelEntry
+from harness_core.settings.problems import nearest
+from harness_core.shell.config.effective import EffectiveConfig
+from harness_hookspecs.errors import ConfigError, InternalError, NotFound, PluginError, ProviderError
+from harness_hookspecs.host import Ports
+from harness_hookspecs.provider import ModelFacts, Probes
+
+from .parts import Need, Parts
+from .plugins.catalogue import Catalogue
+
+__all__ = ["EntryHost", "EntryRow", "entry_rows", "find_entry", "probe"]
+
+
+class EntryRow(NamedTuple):
+    """What is known of a model entry without importing its provider; ``plugin`` is ``None`` when nobody offers it."""
+
+    name: str
+    provider: str
+    plugin: str | None
+    default: bool
+    reason: str | None
+    path: str | None
+    capabilities: tuple[str, ...]
+    context_tokens: int
+    origin: str
+
+
+def entry_rows(config: EffectiveConfig, catalogue: Catalogue) -> list[EntryRow]:
+    """Describe each entry, by name."""
+    return [_row(name, config, catalogue) for name in sorted(config.models.models)]
+
+
+def _row(name: str, config: EffectiveConfig, catalogue: Catalogue) -> EntryRow:
+    entry = config.models.models[name]
+    plugin, reason = None, None
+    try:
+        plugin = catalogue.resolve("provider", entry.provider).row.record.id
+    except PluginError as error:
+        reason = str(error)
+    return EntryRow(
+        name=name,
+        provider=entry.provider,
+        plugin=plugin,
+        default=name == config.models.default_name(),
+        reason=reason,
+        path=entry.path,
+        capabilities=entry.capabilities,
+        context_tokens=entry.context_size,
+        origin=config.origin(("models", name)).text(),
+    )
+
+
+def find_entry(config: EffectiveConfig, name: str) -> ModelEntry:
+    """Give an entry.
+
+    Raises:
+        NotFound: There is none of that name (``model.not_found``).
+    """
+    found = config.models.models.get(name)
+    if found is None:
+        hint = nearest(name, config.models.models) or "harness models lists them"
+        if config.untrusted_leaves and not config.trusted:
+            hint = "models of a project that is not trusted do not count before: harness trust"
+        raise NotFound(f"models.yaml has no model {name}", code="model.not_found", hint=hint)
+    return found
+
+
+@attrs.frozen
+class EntryHost:
+    """``ProviderHost`` for a call outside any session."""
+
+    ports: Ports
+    project_dir: Path
+    state_dir: Path
+    entry_name: str
+
+    def secret(self, reference: str) -> str:
+        """Resolve ``env:NAME`` or ``file:PATH``; nothing is recorded here, so nothing needs to be redacted.
+
+        Raises:
+            ConfigError: There is no such variable or file (``secret.missing``).
+        """
+        kind, _, name = reference.partition(":")
+        if kind == "env" and os.environ.get(name):
+            return os.environ[name]
+        if kind == "file":
+            path = (self.project_dir / Path(name).expanduser()).resolve()
+            return self.ports.files(path.parent).read_bytes(path.name, limit_bytes=65_536).decode().strip()
+        raise ConfigError(f"the secret {reference} is not set", code="secret.missing")
+
+
+def probe(name: str, config: EffectiveConfig, catalogue: Catalogue, ports: Ports) -> ModelFacts:
+    """Build the provider of an entry, ask it what its model can do and close it again.
+
+    Raises:
+        NotFound: There is no such entry.
+        PluginError: Its provider cannot be built.
+        ProviderError: The model cannot be reached or loaded, or its provider cannot be asked (``provider.no_probe``).
+    """
+    entry = find_entry(config, name)
+    if config.project is None or config.folders is None:
+        raise InternalError("A session's own configuration has no folders to probe from.")
+    host = EntryHost(ports, config.project, config.folders.state, name)
+    parts = Parts(catalogue, lambda _, schema: config.settings_for("provider", name, schema), lambda _: host)
+    where = config.origin(("models", name, "provider")).text()
+    provider = parts.get(Need("provider", entry.provider, entry=name, where=where))
+    try:
+        if not isinstance(provider, Probes):
+            message = f"the provider {entry.provider} cannot be asked what its models can do"
+            raise ProviderError(message, code="provider.no_probe", where=where)
+        return provider.probe()
+    finally:
+        provider.close()
