@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from harness_hookspecs.contracts.rules import complaints
@@ -40,7 +41,7 @@ TABLE: dict[str, tuple[set[str], Evaluate]] = {
     "size(artifact.risks) == 2": ({"artifact"}, lambda v: len(v["artifact"]["risks"]) == 2),
     "retries == 1": ({"retries"}, lambda v: v["retries"] == 1),
     **{
-        text: ({"artifact", "retries"}, lambda v, text=text: _typo(v, text))
+        text: ({"artifact", "retries"}, partial(_typo, text=text))
         for text in (
             'artifact.statuz == "success"',
             'artifact.statuz == "x" && retries > 3',

@@ -1,0 +1,101 @@
+"""A model's final answer against the output contract of its step: text goes in, a value and what is wrong come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from harness_hookspecs.errors import CodecError
+from harness_hookspecs.kit import codec
+from harness_hookspecs.workflow import StepOutput
+
+from .schema_line import schema_line
+
+__all__ = ["Answer", "asked_for", "read_answer", "schema_of"]
+
+_MAX_FINDINGS: Final = 10
+_MAX_MESSAGE_CHARACTERS: Final = 200
+_KEPT_SCHEMAS: Final = 64
+
+
+class Answer(NamedTuple):
+    """What was made of a text: the value, what was taken away around it, and the findings when it is not valid."""
+
+    value: Any
+    stripped: tuple[str, ...] = ()
+    findings: tuple[dict[str, str], ...] = ()
+
+
+def schema_of(output: StepOutput, narrowed: Mapping[str, Any] | None) -> Any:
+    """The schema an answer must satisfy: the one narrowed for this visit, else the step's own, else None."""
+    if output.mode == "choice":
+        return {"enum": list(output.values or ())}
+    return narrowed if narrowed is not None else output.schema_
+
+
+def asked_for(output: StepOutput, schema: Any) -> str | None:
+    """The sentence that tells the model the shape of its answer; None for free text."""
+    if output.mode == "choice":
+        return f"Answer with one of these and nothing else: {', '.join(output.values or ())}"
+    if output.mode == "text":
+        return None
+    thing = {"object": "object", "array": "array"}.get(output.mode, "value")
+    shape = f": {schema_line(schema)}" if isinstance(schema, Mapping) else ""
+    return f"Answer with one JSON {thing} and nothing else{shape}"
+
+
+def read_answer(text: str, output: StepOutput, schema: Any) -> Answer:
+    """Read an answer by the output's mode and validate it; nothing is guessed or mended."""
+    if not text.strip():
+        return Answer(None, findings=(_finding("output.empty", "", "The answer is empty"),))
+    if output.mode == "choice":
+        return _choice(text, output.values or ())
+    try:
+        value, stripped = _parsed(text, output.mode)
+    except CodecError as error:
+        return Answer(None, findings=(_finding(error.code, "", error.message),))
+    return Answer(value, stripped, tuple(_invalid(value, schema)))
+
+
+def _parsed(text: str, mode: str) -> tuple[Any, tuple[str, ...]]:
+    if mode == "text":
+        return text.strip(), ()
+    if mode == "object":
+        return codec.lenient_object(text)
+    return codec.loads(text.strip()), ()
+
+
+def _choice(text: str, values: tuple[str, ...]) -> Answer:
+    """One of the values, whatever its case, quotes and final full stop; anything more is no choice."""
+    said = text.strip().strip("\"'`").removesuffix(".").strip().casefold()
+    found = [value for value in values if value.casefold() == said]
+    exact = [value for value in values if value == text.strip()]
+    if len(exact or found) == 1:
+        return Answer((exact or found)[0])
+    return Answer(None, findings=(_finding("output.choice", "", f"Not exactly one of {', '.join(values)}"),))
+
+
+def _invalid(value: Any, schema: Any) -> Iterator[dict[str, str]]:
+    if schema is None or schema is True:
+        return
+    if schema is False:
+        yield _finding("output.schema", "", "No answer is allowed here")
+        return
+    problems = sorted(_validator(codec.dumps(schema)).iter_errors(value), key=lambda one: list(map(str, one.path)))
+    for problem in problems[:_MAX_FINDINGS]:
+        pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in problem.absolute_path)
+        yield _finding("output.schema", pointer, problem.message)
+
+
+@lru_cache(maxsize=_KEPT_SCHEMAS)
+def _validator(schema: bytes) -> Any:
+    from jsonschema import Draft202012Validator
+    from referencing import Registry
+
+    return Draft202012Validator(codec.loads(schema), registry=Registry())  # nothing is ever fetched
+
+
+def _finding(code: str, pointer: str, message: str) -> dict[str, str]:
+    text = message if len(message) <= _MAX_MESSAGE_CHARACTERS else message[:_MAX_MESSAGE_CHARACTERS] + "... (cut)"
+    return {"code": code, "severity": "error", "path": pointer, "message": text}

@@ -1,0 +1,105 @@
+"""The prompt of a role call: what the host hands over goes in, the five labelled parts and their text come out.
+
+The order is fixed: the developer's words, the role's addendum, skills, mounts, tools. A part that would be empty is
+left out. Whatever comes from outside (a description, a purpose) stays on one line, so that it cannot pose as a part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from harness_hookspecs.mount import MemoryMount, ScratchMount, SkillDescriptor
+from harness_hookspecs.role import BoundTool, ExecutorRole, RoleContext
+
+from .addenda import ADDENDA
+from .schema_line import schema_line
+
+__all__ = ["PROMPT_TEMPLATE_VERSION", "Label", "PromptPart", "prompt_parts", "prompt_text", "system_texts"]
+
+PROMPT_TEMPLATE_VERSION: Final = "workflow/1"
+"""Changes with every change of headings, order or rendering, so that a resume notices it."""
+
+Label = Literal["developer system", "role addendum", "skills", "mounts", "tools"]
+
+
+class PromptPart(NamedTuple):
+    """One part: its label (shown to people, never sent), its text, and the id of a text of ours."""
+
+    label: Label
+    text: str
+    id: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def prompt_parts(
+    role: ExecutorRole,
+    *,
+    system: Sequence[str] = (),
+    skills: Sequence[SkillDescriptor] = (),
+    memory: Sequence[MemoryMount] = (),
+    scratch: Sequence[ScratchMount] = (),
+    tools: Mapping[str, BoundTool] | None = None,
+) -> tuple[PromptPart, ...]:
+    """Assemble the parts.
+
+    Args:
+        role: The executor role; chooses the addendum.
+        system: The developer's texts, in order.
+        skills: Names and descriptions; the bodies are read where the part says.
+        memory: Memory stores the role may read, or also write.
+        scratch: Folders of this run only.
+        tools: The tools by name.
+    """
+    addendum = ADDENDA[role]
+    parts = (
+        PromptPart("developer system", "\n\n".join(text.strip() for text in system if text.strip())),
+        PromptPart("role addendum", addendum.text, addendum.id),
+        PromptPart("skills", _listed("Skills (read .agents/skills/NAME/SKILL.md with bash):", _skill_lines(skills))),
+        PromptPart("mounts", _listed("Mounts:", _mount_lines(memory, scratch))),
+        PromptPart("tools", _listed("Tools:", _tool_lines(tools or {}))),
+    )
+    return tuple(part for part in parts if part.text)
+
+
+def prompt_text(parts: Iterable[PromptPart]) -> str:
+    """The system message: the parts' texts, without their labels."""
+    return "\n\n".join(part.text for part in parts)
+
+
+def system_texts(ctx: RoleContext, step_system: str | None) -> tuple[str, ...]:
+    """The developer's texts of a call: the context's and the step's, one of them when they are the same."""
+    return tuple(dict.fromkeys(text for text in (ctx.system, step_system) if text))
+
+
+def _listed(heading: str, lines: Iterable[str]) -> str:
+    found = [f"- {line}" for line in lines]
+    return "\n".join([heading, *found]) if found else ""
+
+
+def _skill_lines(skills: Sequence[SkillDescriptor]) -> Iterator[str]:
+    for skill in skills:
+        yield f"{_one_line(skill.name)}: {_one_line(skill.description)}"
+
+
+def _mount_lines(memory: Sequence[MemoryMount], scratch: Sequence[ScratchMount]) -> Iterator[str]:
+    for store in memory:
+        yield f"{_one_line(store.path)} ({store.mode}): {_one_line(store.purpose)}"
+    for folder in scratch:
+        yield f"{_one_line(folder.path)} ({folder.mode}, ephemeral): {_one_line(folder.purpose)}"
+
+
+def _tool_lines(tools: Mapping[str, BoundTool]) -> Iterator[str]:
+    for name in sorted(tools):
+        description = _one_line(tools[name].description).rstrip(".")
+        yield f"{_one_line(name)}: {description}. Input: {schema_line(tools[name].input_schema)}"
+
+
+def _one_line(text: str) -> str:
+    """The text without line breaks and control characters, whatever it was meant to look like."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
