@@ -16,6 +16,7 @@ SOURCES: Final = (
     "harness_core.settings.schemas:schemas",
     "harness_core.cli.documents:schemas",
     "harness_core.cli.model_documents:schemas",
+    "harness_core.cli.plugin_documents:schemas",
     "harness_core.cli.wire_types:schemas",
 )
 """Functions that give schemas by name; a module that is not there gives none."""
