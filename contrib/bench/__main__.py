@@ -1,4 +1,4 @@
-"""Names of benchmarks go in as arguments (none: all of them), their figures come out as JSON lines on standard output."""
+"""Names of benchmarks go in as arguments (none: all of them), their figures come out as JSON lines."""
 
 from __future__ import annotations
 

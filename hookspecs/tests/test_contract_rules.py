@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from harness_hookspecs.contracts.rules import Contract, complaints, failing_rules, rule, rules_of
 
 
@@ -55,6 +56,18 @@ def test_a_suite_is_proved_only_when_each_rule_has_a_subject_that_breaks_it(
 ) -> None:
     table = {name: (lambda _, text=text: text) for name, text in broken.items()}
     assert complaints(DoorContract, good=lambda _: "open close", broken=table, at_most=1) == complaint
+
+
+def test_a_rule_that_restates_all_others_is_proved_apart() -> None:
+    class Whole(DoorContract):
+        @rule("door.whole")
+        def test_whole(self) -> None:
+            assert self.subject() == "open close"
+
+    table = {name: (lambda _, text=text: text) for name, text in (("door.opens", "close"), ("door.closes", "open"))}
+    table["door.whole"] = lambda _: "open and close"
+    assert complaints(Whole, good=lambda _: "open close", broken=table, at_most=1, overall=["door.whole"]) == []
+    assert len(complaints(Whole, good=lambda _: "open close", broken=table, at_most=1)) == 2
 
 
 def test_a_test_that_bears_no_rule_or_wants_a_fixture_is_refused() -> None:

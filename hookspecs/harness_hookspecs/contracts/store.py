@@ -15,8 +15,14 @@ __all__ = ["StoreContract"]
 
 
 class StoreContract(EventRules, ContentRules):
-    """Every promise of :class:`~harness_hookspecs.store.Store` that a store can keep by itself."""
+    """Every promise of :class:`~harness_hookspecs.store.Store` that a store can keep by itself.
+
+    Attributes:
+        shrinks: Whether a random walk that fails is made as short as can be, which takes seconds.
+    """
+
+    shrinks = True
 
     @rule("store.model")
     def test_random_walks_agree_with_a_list(self) -> None:
-        walk(self.fresh, self.reopen)
+        walk(self.fresh, self.reopen, shrink=self.shrinks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as some
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -136,13 +136,16 @@ class _Walk(RuleBasedStateMachine):
             assert [*self.store.take(session)] == [row for row in waiting if row.session_id == session]
 
 
-def walk(make: Callable[[], Store], reopen: Callable[[Store], Store | None], *, walks: int = 20) -> None:
+def walk(
+    make: Callable[[], Store], reopen: Callable[[Store], Store | None], *, walks: int = 20, shrink: bool = True
+) -> None:
     """Walk at random, the same walks each time, and compare.
 
     Args:
         make: Opens an empty store.
         reopen: Closes a store and opens the same log again, ``None`` when there is no such thing.
         walks: How many.
+        shrink: Whether to look for the shortest walk that fails, which takes seconds.
     """
     bound = type("Walk", (_Walk,), {"make": staticmethod(make), "again": staticmethod(reopen)})
     run_state_machine_as_test(
@@ -153,6 +156,7 @@ def walk(make: Callable[[], Store], reopen: Callable[[Store], Store | None], *, 
             derandomize=True,
             database=None,
             deadline=None,
+            phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from pysqlite3 import dbapi2 as sqlite
+
 from harness_hookspecs.contracts.store import StoreContract
 from harness_hookspecs.store import Store
 from harness_store_sqlite.settings import Settings
 from harness_store_sqlite.store import open_store
-from pysqlite3 import dbapi2 as sqlite
 
 
 class TestSqliteStore(StoreContract):
