@@ -37,6 +37,11 @@ def load(ctx: click.Context, *, project: str | None = None, flags: Mapping[str, 
     found = open_config(start, make_ports("threads"), env=os.environ, plugins=records, flags=flags)
     for warning in found.warnings:
         complain(f"warning: {escape_line(warning.text())}")
+    if not found.trusted:
+        count = len(found.untrusted_leaves)
+        complain(
+            f"warning: the project is not trusted, {count} of its settings do not count; see harness trust --dry-run"
+        )
     return found
 
 
@@ -60,7 +65,7 @@ def check(ctx: click.Context) -> None:
         "ok": True,
         "project": str(found.project),
         "digest": found.digest,
-        "files": sorted({origin.source for origin in found.origins.values() if origin.layer in {"project", "user"}}),
+        "files": list(found.files),
         "trusted": found.trusted,
         "untrusted": [leaf.document() for leaf in found.untrusted_leaves],
         "warnings": [warning.document() for warning in found.warnings],

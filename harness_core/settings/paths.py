@@ -13,7 +13,9 @@ ConfigPath = tuple[str | int, ...]
 """The keys from the top of the namespace that the six files share, and list indexes as integers."""
 
 _PLAIN = re.compile(r"[^\s.\"\[\]]+")
-_SEGMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|\[(\d{1,6})\]|([^\s."\[\]]+)')
+_NAME = r'"(?:[^"\\]|\\.)*"|[^\s."\[\]]+'
+_WHOLE = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME})|\[[0-9]{{1,6}}\])*")
+_SEGMENT = re.compile(rf"(?P<name>{_NAME})|\[(?P<index>[0-9]+)\]")
 
 
 def format_path(path: Sequence[str | int]) -> str:
@@ -36,18 +38,14 @@ def parse_path(text: str) -> ConfigPath:
     Raises:
         ConfigError: The text is not a path (code ``config.path``).
     """
-    parts: list[str | int] = []
-    at = 0
-    while at < len(text):
-        if parts and text[at] == ".":
-            at += 1
-        found = _SEGMENT.match(text, at)
-        if found is None:
-            break
-        quoted, index, plain = found.groups()
-        parts.append(int(index) if index else plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted))
-        at = found.end()
-    if not parts or at < len(text):
+    if not _WHOLE.fullmatch(text):
         hint = 'write keys joined by dots, for example run.max_depth or bind."worker.code-run"'
         raise ConfigError(f'"{text}" is not a config key', code="config.path", hint=hint)
-    return tuple(parts)
+    return tuple(_segment(found) for found in _SEGMENT.finditer(text))
+
+
+def _segment(found: re.Match[str]) -> str | int:
+    if found["index"]:
+        return int(found["index"])
+    name = found["name"]
+    return re.sub(r"\\(.)", r"\1", name[1:-1]) if name.startswith('"') else name

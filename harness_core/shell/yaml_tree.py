@@ -193,34 +193,33 @@ class Builder:
 
     def _map(self, done: _Open) -> Map:
         own: dict[str, tuple[Scalar, Node]] = {}
-        merges: list[Node] = []
+        merge: tuple[Scalar, Node] | None = None
         for key, value in zip(done.nodes[::2], done.nodes[1::2], strict=True):
             if not isinstance(key, Scalar):
                 self._note("config.yaml_key", "a key must be a text", key.mark)
-            elif key.plain and key.text == "<<" and not merges:
-                merges.append(value)
-            elif key.text in own or key.text == "<<":
-                first = own[key.text][0].mark if key.text in own else done.mark
-                self._note(
-                    "config.duplicate_key", f'the key "{one_line(key.text)}" is given twice, first at {first}', key.mark
-                )
+                continue
+            is_merge = key.plain and key.text == "<<"
+            first = merge if is_merge else own.get(key.text)
+            if first is not None:
+                message = f'the key "{one_line(key.text)}" is given twice, first at {first[0].mark}'
+                self._note("config.duplicate_key", message, key.mark)
+            elif is_merge:
+                merge = (key, value)
             else:
                 own[key.text] = (key, value)
-        return _map_of([*own.values(), *self._merged(own, merges)], done.mark)
+        return _map_of([*own.values(), *self._merged(own, merge[1] if merge else None)], done.mark)
 
-    def _merged(self, own: dict[str, Any], merges: list[Node]) -> Iterator[tuple[Scalar, Node]]:
+    def _merged(self, own: dict[str, Any], value: Node | None) -> Iterator[tuple[Scalar, Node]]:
         seen = set(own)
-        for value in merges:
-            sources = value.items if isinstance(value, Items) else (value,)
-            for source in sources:
-                if not isinstance(source, Map):
-                    self._note("config.yaml_merge", "<< takes a mapping or a list of mappings", value.mark)
-                    continue
-                for key, node in source.entries:
-                    if key.text not in seen:
-                        seen.add(key.text)
-                        self._bring_in(node, value.mark)
-                        yield key, node
+        for source in value.items if isinstance(value, Items) else () if value is None else (value,):
+            if not isinstance(source, Map):
+                self._note("config.yaml_merge", "<< takes a mapping or a list of mappings", source.mark)
+                continue
+            for key, node in source.entries:
+                if key.text not in seen:
+                    seen.add(key.text)
+                    self._bring_in(node, source.mark)
+                    yield key, node
 
     def _bring_in(self, node: Node, mark: Mark) -> None:
         self._brought_in += 1 + node.size

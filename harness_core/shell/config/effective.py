@@ -42,6 +42,7 @@ class EffectiveConfig:
             while the project is not trusted.
         trusted: Whether the project is trusted, or has nothing that needs trust.
         ignored: The keys of the project's files that do not count now.
+        files: The files that were read, as they are shown.
         project: The folder that holds ``.harness``; None for a session's own configuration.
         folders: The folders of the person; None for a session's own configuration.
         trees: What each layer says, for ``explain``; empty for a session's own configuration.
@@ -54,6 +55,7 @@ class EffectiveConfig:
     untrusted_leaves: tuple[UntrustedLeaf, ...] = ()
     trusted: bool = True
     ignored: tuple[ConfigPath, ...] = ()
+    files: tuple[str, ...] = ()
     project: Path | None = None
     folders: Folders | None = None
     trees: Mapping[Layer, Tree | None] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -9,7 +10,10 @@ import attrs
 
 from harness_core.settings.paths import ConfigPath, format_path
 
+from .core_shapes import homes
+from .folders import PROJECT_FOLDER
 from .origins import LAYERS, UNSET, Branch, Layer, Leaf, Origin, Tree, find, leaves, plain
+from .sources import PREFIX
 
 __all__ = ["ORDER", "Explanation", "Voice", "dig", "explain_leaf", "leaves_below"]
 
@@ -62,30 +66,43 @@ def explain_leaf(
         ignored: Leaves of the project that do not count because it is not trusted.
     """
     voices: list[Voice] = []
-    state = ""
+    taken = ""  # why the layers below do not count
     for layer in LAYERS:
-        voice, state = _voice(layer, path, trees.get(layer), state, path in ignored)
+        found = _said(trees.get(layer), path)
+        if found is None:
+            voices.append(Voice(layer, _where_to_say(layer, path), False, None, False, "not set"))
+            continue
+        voice, taken = _voice(layer, found, taken, untrusted=layer == "project" and path in ignored)
         voices.append(voice)
     if value is not None and not any(voice.wins for voice in voices):
         voices[-1] = Voice("built-in", "built-in", True, value, True, "")
     return Explanation(format_path(path), value, tuple(voices))
 
 
-def _voice(layer: Layer, path: ConfigPath, tree: Tree | None, state: str, untrusted: bool) -> tuple[Voice, str]:
-    found = _said(tree, path)
-    if found is None:
-        return Voice(layer, layer, False, None, False, "not set"), state
+def _voice(layer: Layer, found: tuple[Any, Origin], taken: str, *, untrusted: bool) -> tuple[Voice, str]:
     value, origin = found
     shown = None if value is UNSET else value
-    if layer == "project" and untrusted:
-        return Voice(layer, origin.text(), True, shown, False, "ignored: untrusted project, see harness trust"), state
-    if state:
-        return Voice(layer, origin.text(), True, shown, False, state), state
+    if untrusted:
+        reason = "ignored: untrusted project, see harness trust"
+        return Voice(layer, origin.text(), True, shown, False, reason), taken
+    if taken:
+        return Voice(layer, origin.text(), True, shown, False, taken), taken
     if value is UNSET:
-        return Voice(
-            layer, origin.text(), True, None, False, "null unsets what the files below say"
-        ), f"unset by {origin.text()}"
+        reason = "null takes back what the layers below say"
+        return Voice(layer, origin.text(), True, None, False, reason), f"taken back by {origin.text()}"
     return Voice(layer, origin.text(), True, shown, True, ""), "lower layer"
+
+
+def _where_to_say(layer: Layer, path: ConfigPath) -> str:
+    """Where a layer that is silent would say it."""
+    home = homes().get(str(path[0]), "harness")
+    places = {
+        "flag": f"--set {format_path(path)}",
+        "environment": PREFIX + "__".join(re.sub(r"[^A-Za-z0-9]", "_", str(part)).upper() for part in path),
+        "project": f"{PROJECT_FOLDER}/{home}.yaml",
+        "user": f"user's {home}.yaml",
+    }
+    return places.get(layer, layer)
 
 
 def _said(tree: Tree | None, path: ConfigPath) -> tuple[Any, Origin] | None:

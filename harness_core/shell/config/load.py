@@ -94,6 +94,7 @@ def effective_config(
         warnings=tuple(warnings),
         untrusted_leaves=untrusted_leaves(layers.trees.get("project"), _without_project(layers)),
         trees=trees,
+        files=tuple(source.shown for source in sources.files),
     )
 
 

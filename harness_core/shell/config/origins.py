@@ -75,6 +75,7 @@ class Leaf:
         inner: Where the parts of a list stand, by their path below it.
         untrusted: What a project that is not trusted may do to it: ``ok``, ``tighten`` or ``no``.
         comparator: What stricter means for ``tighten``.
+        default: What holds where nobody says anything; None when that is no value.
     """
 
     value: Any
@@ -82,6 +83,7 @@ class Leaf:
     inner: Mapping[ConfigPath, Origin] = {}
     untrusted: str = "no"
     comparator: str | None = None
+    default: Any = None
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ from harness_hookspecs.host import Files
 from harness_hookspecs.kit import codec
 from harness_hookspecs.kit.canonical import digest, sha256
 
-from .origins import UNSET, Leaf, Origin, Tree, leaves
+from .origins import UNSET, Origin, Tree, leaves
 from .stricter import is_stricter
 
 __all__ = ["UntrustedLeaf", "leaves_digest", "remember_trust", "trusted_digest", "untrusted_error", "untrusted_leaves"]
@@ -56,12 +56,13 @@ def untrusted_leaves(project: Tree | None, base: Mapping[str, Any]) -> tuple[Unt
 def _needing(project: Tree | None, base: Mapping[str, Any]) -> Iterator[UntrustedLeaf]:
     for path, leaf in leaves(project):
         value = None if leaf.value is UNSET else leaf.value
-        if leaf.untrusted == "ok":
+        if leaf.untrusted == "ok" or leaf.value == {}:  # an empty mapping sets nothing
             continue
         if leaf.untrusted == "tighten":
-            if value is not None and is_stricter(leaf.comparator, value, _base(base, path)):
-                continue
-            yield UntrustedLeaf(path, value, leaf.origin, _looser(leaf, _base(base, path)))
+            held = _base(base, path)
+            held = leaf.default if held is None else held
+            if value is None or not is_stricter(leaf.comparator, value, held):
+                yield UntrustedLeaf(path, value, leaf.origin, _looser(held))
         else:
             yield UntrustedLeaf(path, value, leaf.origin, "only a trusted project may set it")
 
@@ -72,8 +73,8 @@ def _base(base: Any, path: ConfigPath) -> Any:
     return base
 
 
-def _looser(leaf: Leaf, base: Any) -> str:
-    return f"it is not stricter than {codec.dumps(base).decode()}, which holds without it"
+def _looser(held: Any) -> str:
+    return f"it is not stricter than {codec.dumps(held).decode()}, which holds without it"
 
 
 def leaves_digest(found: tuple[UntrustedLeaf, ...]) -> str:

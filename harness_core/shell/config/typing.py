@@ -16,6 +16,9 @@ from .shapes import ANYTHING, Shape
 
 __all__ = ["Section", "Typist"]
 
+_FEW = 8
+"""As many known keys are listed when none is near."""
+
 
 @attrs.frozen
 class Section:
@@ -95,7 +98,8 @@ class Typist:
         return [*shape.property_names(), *own]
 
     def _leaf(self, value: object, origin: Origin, shape: Shape) -> Leaf:
-        return Leaf(value, origin, untrusted=shape.untrusted, comparator=shape.comparator)
+        default = shape.schema.get("default")
+        return Leaf(value, origin, untrusted=shape.untrusted, comparator=shape.comparator, default=default)
 
     def _map(self, node: Map, shape: Shape, path: ConfigPath, here: Origin) -> Tree:
         children: dict[str, Tree] = {}
@@ -115,7 +119,10 @@ class Typist:
 
     def _unknown(self, key: Scalar, known: Iterable[str], path: ConfigPath) -> None:
         home = self.homes.get(key.text) if not path else None
-        hint = f"it belongs in {home}.yaml" if home else nearest(key.text, known)
+        names = list(known)
+        hint = f"it belongs in {home}.yaml" if home else nearest(key.text, names)
+        if hint is None and 0 < len(names) <= _FEW:
+            hint = f"known: {', '.join(names)}"
         self._note("config.unknown_key", (*path, key.text), f'unknown key "{key.text}"', self.origin(key.mark), hint)
 
     def _items(self, node: Items, shape: Shape, path: ConfigPath, here: Origin) -> Leaf:

@@ -1,0 +1,1 @@
+"""What ``harness init`` writes, as package data: the six files with comments, and the demonstration's replies."""

@@ -1,0 +1,233 @@
+"""The command line's door: exits, documents, shared options, and a version that costs nothing."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import harness_core
+from harness_core.cli import group
+from harness_core.cli.errors import EXITS, error_document, exit_of, exit_of_code
+from harness_core.cli.main import main
+from harness_core.cli.options import GlobalOptions, UsageError, split_globals
+from harness_core.cli.output import emit, json_option, options_of, say
+from harness_hookspecs import errors
+from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@click.command()
+@click.option("--raise", "wanted", default="")
+@json_option
+@click.pass_context
+def probe(ctx: click.Context, wanted: str) -> int | None:
+    """Raise what is asked for, or say who is asking."""
+    failures: dict[str, BaseException] = {
+        "config": ConfigError("wrong", where="a.yaml:1:2", hint="mend it"),
+        "locked": errors.Locked("busy"),
+        "internal": RuntimeError("oops"),
+        "interrupt": KeyboardInterrupt(),
+        "pipe": BrokenPipeError(),
+    }
+    if wanted in failures:
+        raise failures[wanted]
+    say(ctx, "for people")
+    options = options_of(ctx)
+    emit(
+        ctx,
+        {"schema": "harness.probe/1", "project": options.project, "plain": options.plain},
+        lambda one: str(one["project"]),
+    )
+    return 10 if wanted == "ten" else None
+
+
+@pytest.fixture(autouse=True)
+def _with_a_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(group.COMMANDS, "probe", (f"{__name__}:probe", "A probe."))
+    monkeypatch.setitem(group.COMMANDS, "absent", ("harness_core.cli.nowhere:absent", "Not there."))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "said"),
+    [
+        ("", 0, None),
+        ("ten", 10, None),
+        ("config", 3, "config.invalid"),
+        ("locked", 5, "run.locked"),
+        ("internal", 70, "internal"),
+        ("interrupt", 130, "interrupted"),
+        ("pipe", 1, None),
+    ],
+)
+def test_what_a_command_raises_becomes_an_exit_and_one_document(
+    wanted: str, code: int, said: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stdout = sys.stdout
+    try:
+        assert main(["probe", "--json", "--raise", wanted]) == code
+    finally:
+        sys.stdout = stdout
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    if wanted != "pipe":
+        document = json.loads(out)
+        assert document["schema"] == ("harness.error/1" if said else "harness.probe/1")
+        assert document.get("code") == said
+
+
+def test_an_error_says_what_where_and_what_next(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", "--raise", "config"]) == 3
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "harness: a.yaml:1:2: wrong\n  mend it\n")
+
+
+@pytest.mark.parametrize("wanted", ["config", "internal"])
+def test_a_traceback_comes_only_when_asked_for(wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["probe", "--raise", wanted, "--debug"])
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["probee"], ["probe", "--nothing"], ["probe", "x"], ["probe", "--project"]])
+def test_wrong_usage_is_exit_2_and_a_document_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--json"] if words[-1] != "--project" else ["--json", *words]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["code"] == "usage"
+    assert "--help" in err
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prob"]) == 2
+    assert 'did you mean "probe"?' in capsys.readouterr().err
+
+
+def test_people_s_text_leaves_stdout_to_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)
+    assert err == "for people\n"
+    assert main(["probe"]) == 0
+    assert capsys.readouterr().out == "for people\nNone\n"
+
+
+@pytest.mark.parametrize("words", [["--project", "X", "--plain", "probe"], ["probe", "--plain", "--project=X"]])
+def test_shared_options_stand_before_or_after_the_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["project"], document["plain"]) == ("X", True)
+
+
+def test_shared_options_are_taken_out_and_what_follows_the_dashes_is_left_alone() -> None:
+    env = {"HARNESS_DISABLE_PLUGINS": "a, b,", "NO_COLOR": "1"}
+    words = ["--no-plugin", "c", "run", "--locked", "text", "--no-plugins", "--no-plugin=d", "--", "--debug"]
+    options, rest = split_globals(words, env)
+    disabled = (
+        ("a", "HARNESS_DISABLE_PLUGINS"),
+        ("b", "HARNESS_DISABLE_PLUGINS"),
+        ("c", "--no-plugin"),
+        ("d", "--no-plugin"),
+    )
+    assert options == GlobalOptions(disabled=disabled, no_plugins=True, locked=True, plain=True)
+    assert rest == ["run", "text", "--", "--debug"]
+    with pytest.raises(UsageError):
+        split_globals(["--project"], {})
+
+
+def test_the_help_lists_only_commands_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    bare = capsys.readouterr().out
+    assert main(["--help"]) == 0
+    assert capsys.readouterr().out == bare
+    assert "probe" in bare
+    assert "absent" not in bare
+    assert main(["absent"]) == 2
+
+
+EVERY_ERROR = [getattr(errors, name) for name in errors.__all__ if name != "Suspend"]
+TABLE = {
+    "ConfigError": 3,
+    "PluginError": 3,
+    "Drift": 3,
+    "NotFound": 4,
+    "Locked": 5,
+    "StoreError": 6,
+    "StoreConflict": 6,
+    "StoreCorrupt": 6,
+    "Refused": 11,
+    "BudgetExhausted": 12,
+    "ProviderError": 13,
+    "ValidationFailed": 14,
+    "Diverged": 15,
+    "InternalError": 70,
+}
+
+
+@pytest.mark.parametrize("kind", EVERY_ERROR, ids=lambda kind: kind.__name__)
+def test_every_error_has_the_exit_of_the_table(kind: type[HarnessError]) -> None:
+    assert exit_of(kind()) == TABLE.get(kind.__name__, 1)
+    assert set(error_document(kind())) == {"schema", "code", "message", "hint", "where", "facts"}
+
+
+@pytest.mark.parametrize(
+    ("code", "number"),
+    [
+        ("config.untrusted", 3),
+        ("config.drift", 3),
+        ("plugin.drift", 4),
+        ("not_found", 4),
+        ("run.locked", 5),
+        ("store.corrupt", 6),
+        ("suspended", 10),
+        ("approval.denied_unattended", 11),
+        ("budget.exhausted", 12),
+        ("provider.swap_timeout", 13),
+        ("artifact.invalid_after_retries", 14),
+        ("replay.diverged", 15),
+        ("internal", 70),
+        ("transition.none", None),
+        ("role.failed", None),
+    ],
+)
+def test_the_code_of_a_failed_session_has_an_exit(code: str, number: int | None) -> None:
+    assert exit_of_code(code) == number
+
+
+def test_a_code_is_stronger_than_its_class() -> None:
+    assert exit_of(NotFound("x", code="config.invalid")) == 3
+    assert exit_of(ConfigError("x", code="nothing.known")) == 3
+
+
+def test_the_exits_are_those_that_are_published() -> None:
+    assert set(EXITS.values()) <= {2, 3, 4, 5, 6, 10, 11, 12, 13, 14, 15, 70}
+
+
+def _python(*words: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "hookspecs")])}
+    return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_version_is_told_without_importing_anything() -> None:
+    found = _python("-X", "importtime", "-m", "harness_core.cli.main", "--version")
+    assert (found.returncode, found.stdout) == (0, f"harness {harness_core.__version__}\n")
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in found.stderr.splitlines()}
+    assert not imported & {"click", "yaml", "pydantic", "attrs", "attr", "harness_hookspecs", "pluggy", "json"}
+
+
+def test_help_imports_no_command_and_nothing_heavy() -> None:
+    found = _python("-X", "importtime", "-m", "harness_core.cli.main", "--help")
+    assert found.returncode == 0
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in found.stderr.splitlines()}
+    assert not imported & {"pydantic", "yaml", "jsonschema", "pluggy", "rich", "peewee", "orjson"}
+
+
+def test_the_version_is_the_distribution_s() -> None:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    assert parser["metadata"]["version"] == harness_core.__version__
