@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,16 +70,17 @@ class LocalProvider:
         call.cancel.raise_if_cancelled()
         asked = question(request, self._settings.inference.model_dump(exclude_none=True))
         deadline = _Deadline(self._ports.clock.monotonic, call.deadline_seconds)
-        if not self._slots.take(deadline.left(), call.cancel):
+        if not self._slots.take(deadline.seconds(), call.cancel):
             raise _timeout("Every place at the model stayed taken", "queue")
         talk: Talk | None = None
         try:
             worker = self._ready_worker(deadline, call.cancel)
             self._check_fits(worker, asked.body["messages"])
+            logged_bytes = worker.stderr_bytes
             talk = worker.ask("chat", body=asked.body)
             answer = self._follow(talk, call, deadline, asked)
             self._crashes = 0
-            return response(asked, answer, complaint=grammar_fault(worker.stderr()))
+            return response(asked, answer, complaint=grammar_fault(worker.stderr(logged_bytes)))
         finally:
             if talk is not None and talk.open:
                 self._ports.spawn(self._stop, talk, name="local-stop")
@@ -122,15 +123,18 @@ class LocalProvider:
     def _ready_worker(self, deadline: _Deadline, cancel: CancelToken | None) -> Worker:
         with self._lock:
             worker = self._living()
-        patience = deadline.left(self._settings.gpu.swap_timeout_sec)
-        if not worker.wait_ready(patience, cancel):
-            worker.kill()
-            raise ProviderError(
-                f"The model {self._host.entry_name} was not loaded within {patience:g} s.",
-                code="provider.swap_timeout",
-                hint="gpu.swap_timeout_sec in models.yaml is how long a call waits for its model.",
-            )
-        return worker
+        patience = self._settings.gpu.swap_timeout_sec
+        wait_seconds = deadline.left(patience)
+        if worker.wait_ready(wait_seconds, cancel):
+            return worker
+        if wait_seconds < patience:  # somebody with more time may still want it
+            raise _timeout("The call's time was over before the model was loaded", "load")
+        worker.kill()
+        raise ProviderError(
+            f"The model {self._host.entry_name} was not loaded within {patience:g} s.",
+            code="provider.swap_timeout",
+            hint="gpu.swap_timeout_sec in models.yaml is how long a call waits for its model.",
+        )
 
     def _living(self) -> Worker:
         """Give the worker, starting one where there is none; the lock is held."""
@@ -216,8 +220,9 @@ class LocalProvider:
         patience, stage = self._settings.first_token_timeout_sec, "first_token"
         while True:
             call.cancel.raise_if_cancelled()  # pieces may come faster than the wait below looks at the token
-            answer = talk.next(deadline.left(patience), call.cancel)
-            if answer is None and deadline.passed():
+            wait_seconds = deadline.left(patience)
+            answer = talk.next(wait_seconds, call.cancel) if wait_seconds > 0 else None
+            if answer is None and wait_seconds < patience:
                 raise _timeout("The call's time was over before the answer was whole", "deadline")
             if answer is None:
                 talk.worker.kill()
@@ -245,19 +250,18 @@ class LocalProvider:
 class _Deadline:
     """How much time a call has left."""
 
-    def __init__(self, monotonic: Any, seconds: float | None) -> None:
+    def __init__(self, monotonic: Callable[[], float], seconds: float | None) -> None:
         self._monotonic = monotonic
         self._end = None if seconds is None else monotonic() + seconds
 
-    def left(self, most_seconds: float | None = None) -> Any:
-        """Seconds left, at most ``most_seconds``; ``None`` is no limit."""
-        if self._end is None:
-            return most_seconds
-        left = max(0.0, self._end - self._monotonic())
-        return left if most_seconds is None else min(left, most_seconds)
+    def seconds(self) -> float | None:
+        """Seconds left; ``None`` is no limit."""
+        return None if self._end is None else max(0.0, self._end - self._monotonic())
 
-    def passed(self) -> bool:
-        return self._end is not None and self._monotonic() >= self._end
+    def left(self, most_seconds: float) -> float:
+        """Seconds left, at most ``most_seconds``."""
+        seconds = self.seconds()
+        return most_seconds if seconds is None else min(seconds, most_seconds)
 
 
 def _timeout(message: str, stage: str) -> ProviderError:

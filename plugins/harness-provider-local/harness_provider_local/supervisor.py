@@ -50,6 +50,7 @@ class Worker:
         self._failure: ProviderError | None = None
         self._child: Child | None = None
         self._stderr = b""
+        self._stderr_bytes = 0
         self._ids = itertools.count(1)
         self._talks: dict[int, Talk] = {}
         self._ports = ports
@@ -115,9 +116,15 @@ class Worker:
         with self._lock:
             self._talks.pop(talk.id, None)
 
-    def stderr(self) -> str:
-        """The end of what the process wrote to stderr."""
-        return self._stderr.decode("utf-8", "replace")
+    @property
+    def stderr_bytes(self) -> int:
+        """How much the process has written to stderr so far."""
+        return self._stderr_bytes
+
+    def stderr(self, since_bytes: int = 0) -> str:
+        """The end of what the process wrote to stderr, at most what came after the first ``since_bytes``."""
+        fresh = min(len(self._stderr), max(0, self._stderr_bytes - since_bytes))
+        return self._stderr[len(self._stderr) - fresh :].decode("utf-8", "replace")
 
     def kill(self) -> None:
         """End the process at once; every conversation hears of its death."""
@@ -157,6 +164,7 @@ class Worker:
     def _keep_stderr(self, pipe: IO[bytes]) -> None:
         for line in pipe:
             self._stderr = (self._stderr + line)[-STDERR_KEEP_BYTES:]
+            self._stderr_bytes += len(line)
 
     def _end(self, death: Death) -> None:
         with self._lock:

@@ -319,6 +319,25 @@ def test_a_worker_without_progress_is_ended(start: Start, caller: Any) -> None:
     assert gone(pid)
 
 
+def test_a_call_ends_when_its_time_is_over_and_the_worker_stays(start: Start, host: Any, caller: Any) -> None:
+    provider = start(context_size=4096)
+    provider.probe()
+    pid = pid_of(provider)
+    caller.on_chunk = once(lambda: host.ports.clock.advance(10.0))
+    with pytest.raises(ProviderError) as caught:
+        provider.complete(ask(tokens=3500, response_schema=LONG), caller.context(deadline_seconds=9.0))
+    assert (caught.value.code, caught.value.facts["stage"]) == ("provider.timeout", "deadline")
+    assert pid_of(provider) == pid
+
+
+def test_a_call_that_cannot_wait_for_the_model_leaves_it_loading(start: Start, caller: Any, callers: Any) -> None:
+    provider = start()
+    with pytest.raises(ProviderError) as caught:
+        provider.complete(ask(), caller.context(deadline_seconds=0.001))
+    assert (caught.value.code, caught.value.facts["stage"]) == ("provider.timeout", "load")
+    assert provider.complete(ask(), callers().context()).text
+
+
 @pytest.mark.req("B-34")
 def test_a_model_that_is_not_loaded_in_time_is_given_up(start: Start, caller: Any, host: Any) -> None:
     provider = start(gpu={"swap_timeout_sec": 0.001})
