@@ -53,6 +53,7 @@ PURE = frozenset(
 #: Where the code of strangers is called, imported or told, so that whatever it raises must be caught.
 MAY_CATCH_ALL = (
     "harness_core/kernel/guard.py",  # the pure calls of a plugin
+    "harness_core/shell/loop.py",  # a turn that breaks: everyone who waits for it must hear of it
     "harness_core/shell/perform",  # the effects
     "harness_core/shell/plugins",  # imports
     "harness_core/shell/catalogue",

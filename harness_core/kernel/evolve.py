@@ -88,7 +88,7 @@ def _close(state: SessionState) -> None:
 def _command(state: SessionState, event: Event) -> None:
     if event.payload["kind"] == "cancel" and not state.final:
         state.cancelling = str((event.payload.get("body") or {}).get("reason", "cancelled"))
-    if event.payload["kind"] == "pause" and state.status in ("active", "awaiting_approval"):
+    if event.payload["kind"] == "pause" and state.status == "active":
         state.pausing = str((event.payload.get("body") or {}).get("reason", "operator"))
 
 

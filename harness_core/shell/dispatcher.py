@@ -118,7 +118,7 @@ class Dispatcher:
             return self._failed(call, error, None)
         return self._execute(call, tool)
 
-    # -- before -----------------------------------------------------------------------------------------------------
+    # -- before ---
 
     def _unknown(self, name: str) -> ToolError:
         known = ", ".join(self.site.tools) or "none"
@@ -234,7 +234,7 @@ class Dispatcher:
             return None
         return self._succeeded(call, settled.get("value"), truncated=False, duration_ms=None)
 
-    # -- the effect and after ---------------------------------------------------------------------------------------
+    # -- the effect and after ---
 
     def effect_id(self, call: ToolCall) -> str:
         """The effect's identity and the tool's idempotency key: the same whenever this call is met."""

@@ -105,7 +105,7 @@ class Journal:
         ]
         return min(unused, key=lambda record: record.seq) if unused else None
 
-    # -- reading ---------------------------------------------------------------------------------------------------
+    # -- reading ---
 
     def _role_resolved(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
         self.resolved = True

@@ -62,6 +62,7 @@ class LoopHooks(NamedTuple):
     """What the loop tells and asks; each is called outside the store's transaction."""
 
     perform: Callable[[Any], Any]  # effect -> command or None
+    committing: Callable[[Sequence[Event]], None] = lambda events: None
     committed: Callable[[Sequence[StoredEvent]], None] = lambda events: None
     turned: Callable[[Any], None] = lambda state: None  # after each turn, with the state
 
@@ -117,7 +118,7 @@ class SessionLoop:
         self.state = machine.new_state()
         self._seq = 0  # of the last committed event
 
-    # -- what others call -----------------------------------------------------------------------------------------
+    # -- what others call ---
 
     def load(self) -> None:
         """Fold the stream; called before the first command, and again after a failed append."""
@@ -202,7 +203,7 @@ class SessionLoop:
             ticket.gate.release()
         self.wake()
 
-    # -- the token ------------------------------------------------------------------------------------------------
+    # -- the token ---
 
     def _enqueue(self, command: Any, *, durable: bool, effect_key: str | None = None) -> _Ticket:
         gate = self._ports.wait.lock()
@@ -250,7 +251,7 @@ class SessionLoop:
                 return
             effect = ticket.effect
 
-    # -- one turn -------------------------------------------------------------------------------------------------
+    # -- one turn ---
 
     def _round(self) -> list[Any]:
         tickets = [self._inbox.popleft() for _ in range(len(self._inbox))]
@@ -351,6 +352,7 @@ class SessionLoop:
         held = self._held
         if not held.drafts:
             return
+        self._hooks.committing(held.events)
         summary = self._machine.summary(self.state, held.events)
         stored = self._store.append(
             self.stream,

@@ -55,7 +55,7 @@ class BoundModel:
         params: Mapping[str, Any],
     ) -> None:
         self._entry, self._recorder = entry, recorder
-        self._ports, self._redactor, self._cancel = services.ports, services.redactor, services.cancel
+        self._ports, self._redactor, self._cancel = services.ports, services.redactor, services.late_cancel
         self._tools, self._routing, self._on_chunk = tools, routing, services.on_chunk
         self.usage = Usage()
         self.slot_id = entry.name
@@ -89,7 +89,7 @@ class BoundModel:
             called = dict(record.intent)
         return self._ask(request, called, on_chunk or self._on_chunk)
 
-    # -- the question -------------------------------------------------------------------------------------------------
+    # -- the question ---
 
     def _request(self, chat: ChatInput, turn: int) -> ModelRequest:
         shown = (
@@ -171,7 +171,7 @@ class BoundModel:
         characters = sum(len(canonical(message.to_wire())) for message in request.messages)
         return characters // CHARACTERS_PER_TOKEN + reply
 
-    # -- the answer ---------------------------------------------------------------------------------------------------
+    # -- the answer ---
 
     def _ask(
         self, request: ModelRequest, called: Mapping[str, Any], on_chunk: Callable[[Chunk], None]

@@ -65,7 +65,7 @@ class Performer:
     def _open(self, effect_id: str) -> OpenRequest | None:
         return self._state.open.get(effect_id)
 
-    # -- context --------------------------------------------------------------------------------
+    # -- context ---
 
     def gather_context(self, effect: GatherContext) -> Command | None:
         request = self._open(effect.effect_id)
@@ -193,7 +193,7 @@ class Performer:
         dumps(done.value.value)
         return done.value.value
 
-    # -- role --------------------------------------------------------------------------------
+    # -- role ---
 
     def run_role(self, effect: RunRole) -> Command | None:
         request = self._open(effect.effect_id)
@@ -204,13 +204,14 @@ class Performer:
         if role is None:
             error = NotFound(f"nobody answers for role {payload['role']}", code="role.not_available")
             return RoleFailed(payload["role_call_id"], self._envelope(error))
-        setup = self._role_setup(request, role)
+        setup = self.role_setup(request, role)
         outcome = run_role(request, setup, services=self.services, store=self.store)
         if request.suspended is None and type(outcome).__name__ == "RoleSuspended":
             self.services.ports.reach("role.suspended")
         return outcome
 
-    def _role_setup(self, request: OpenRequest, role: Any) -> RoleCallSetup:
+    def role_setup(self, request: OpenRequest, role: Any) -> RoleCallSetup:
+        """Everything a role call is made of; a replay makes it again from the record."""
         visit, stage = self._visit()
         assert visit.pack_ref is not None
         pack = loads_trusted(self.services.loop.read_blob(visit.pack_ref))
@@ -242,7 +243,7 @@ class Performer:
             parallel_tools=self.parts.parallel_tools,
         )
 
-    # -- validation and approval --------------------------------------------------------------------------------
+    # -- validation and approval ---
 
     def validate(self, effect: Validate) -> Command | None:
         request = self._open(effect.effect_id)
@@ -259,7 +260,7 @@ class Performer:
         outcome = ask(approval, self._state, self.ask_site, self.services)
         return Unanswered(approval.approval_id, deny=outcome == "deny") if outcome != "answered" else None
 
-    # -- shared --------------------------------------------------------------------------------
+    # -- shared ---
 
     def _visit(self) -> tuple[Visit, StagePlan]:
         visit = self._state.visit

@@ -10,6 +10,7 @@ import attrs
 from harness_core.kernel.commands import Unanswered
 from harness_core.kernel.state import Approval, SessionState
 from harness_hookspecs.approver import ApprovalAnswer, ApprovalRequest
+from harness_hookspecs.host import CancelToken
 
 from .perform_attempt import attempt
 from .services import Services
@@ -26,6 +27,7 @@ class AskSite:
     approvers: Sequence[NamedApprover]
     on_ask: Literal["ask", "suspend", "deny"]
     has_terminal: bool
+    leave: CancelToken  # set when this process stops while the session goes on waiting
     post_answer: Callable[[str, ApprovalAnswer], Any]
 
 
@@ -47,14 +49,15 @@ def ask(approval: Approval, state: SessionState, site: AskSite, services: Servic
     # From here on a person is waited for, and the log says so before anyone is bothered (B-81).
     services.loop.submit(Unanswered(approval.approval_id, deny=False))
     token = services.ports.wait.token()
-    forget = services.cancel.on_cancel(lambda: token.cancel(services.cancel.reason or "cancelled"))
+    forgets = [source.on_cancel(lambda: token.cancel("the session stops")) for source in (services.cancel, site.leave)]
     watch = services.ports.spawn(_watch, approval.approval_id, token, services, name="answer-watch")
     try:
         for named in people:
             if _answered_by(named, request, site, services, token=token):
                 return "answered"
     finally:
-        forget()
+        for forget in forgets:
+            forget()
         token.cancel("closed")
         watch.join()
     return "open"

@@ -143,7 +143,7 @@ class _RoleCall:
             response_schema=setup.response_schema,
         )
 
-    # -- running ----------------------------------------------------------------------------------------------------
+    # -- running ---
 
     def run(self) -> RoleReturned | RoleFailed | RoleSuspended:
         result, error = self._run_bound()
@@ -204,7 +204,7 @@ class _RoleCall:
             return None, RoleError(message, code="role.result_kind_mismatch")
         return result, None
 
-    # -- what is written -----------------------------------------------------------------------------------------------
+    # -- what is written ---
 
     def _open(self, role: BoundRole, delegated_by: BoundRole | None) -> None:
         """The opening facts, unless a run before this one has written them."""

@@ -24,5 +24,6 @@ class Services:
     loop: SessionLoop
     redactor: Redactor
     deadlines: Deadlines
-    cancel: CancelToken
+    cancel: CancelToken  # tools, validators and prompts stop at once
+    late_cancel: CancelToken  # a model call in flight may go on for cancel_grace_sec (K-30)
     on_chunk: Callable[[Chunk], None]

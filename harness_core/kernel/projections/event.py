@@ -1,0 +1,111 @@
+"""A stored event in, the document people and programs read (``harness.event/1``) or its {type, payload} view out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from harness_core.kernel.facts import Event
+from harness_hookspecs.events import EVENTS, category_of
+from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.store import GENESIS_HASH, StoredEvent
+
+__all__ = ["SCHEMA", "decoded", "event_document", "event_documents", "expanded_view"]
+
+SCHEMA = "harness.event/1"
+_OPTIONAL = ("role_call_id", "task_id", "attempt_id", "stage_visit_id", "step_path", "visit_index", "occurrence_id")
+
+
+def decoded(stored: StoredEvent) -> Event:
+    """The event as projections take it."""
+    return Event(
+        stored.seq, stored.id, stored.type, loads_trusted(stored.payload), loads_trusted(stored.refs), stored.timestamp
+    )
+
+
+def event_document(stored: StoredEvent, previous_hash: bytes, root_id: str) -> dict[str, Any]:
+    """The whole envelope of one event.
+
+    Args:
+        stored: The event.
+        previous_hash: The hash of the event before it in its stream.
+        root_id: The id of the stream's first event: the command everything in a session goes back to. It is the
+            correlation of events that name none.
+    """
+    refs: Mapping[str, Any] = loads_trusted(stored.refs)
+    kind, _, name = stored.stream.partition(":")
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "id": stored.id,
+        "source_event_id": refs.get("source_event_id"),
+        "seq": stored.seq,
+        "stream": stored.stream,
+        "session_id": name if kind == "session" else None,
+        **{field: refs.get(field) for field in _OPTIONAL},
+        "timestamp": stored.timestamp,
+        "category": category_of(stored.type),
+        "type": stored.type,
+        "version": stored.version,
+        "actor": stored.actor,
+        "payload": loads_trusted(stored.payload),
+        "causation_id": refs.get("causation_id"),
+        "correlation_id": refs.get("correlation_id", root_id),
+        "prev_hash": previous_hash.hex(),
+        "hash": stored.hash.hex(),
+    }
+    if stored.type not in EVENTS:
+        document["unknown_type"] = True
+    return document
+
+
+def event_documents(
+    events: Iterable[StoredEvent], *, previous_hash: bytes = GENESIS_HASH, root_id: str | None = None
+) -> Iterator[tuple[StoredEvent, dict[str, Any]]]:
+    """Each event with its document; the events follow each other without a gap.
+
+    Args:
+        events: The events.
+        previous_hash: The hash of the one before the first.
+        root_id: The id of the stream's first event; absent: the first of ``events`` is it.
+    """
+    for event in events:
+        root_id = root_id or event.id
+        yield event, event_document(event, previous_hash, root_id)
+        previous_hash = event.hash
+
+
+def expanded_view(event: Event, read_json: Callable[[str], Any]) -> dict[str, Any]:
+    """The event as {type, payload}, manifests, messages and outputs in their places instead of their digests.
+
+    Args:
+        event: The event.
+        read_json: Gives stored JSON by its digest.
+    """
+    payload = dict(event.payload)
+    expand = _EXPANDED.get(event.type)
+    if expand is not None:
+        expand(payload, read_json)
+    return {"type": event.type, "payload": payload}
+
+
+def _manifest(payload: dict[str, Any], read_json: Callable[[str], Any]) -> None:
+    payload["manifest"] = read_json(payload["manifestHash"])
+
+
+def _messages(payload: dict[str, Any], read_json: Callable[[str], Any]) -> None:
+    request = dict(payload["request"])
+    request["messages"] = [read_json(digest) for digest in request["messages"]]
+    payload["request"] = request
+
+
+def _output(payload: dict[str, Any], read_json: Callable[[str], Any]) -> None:
+    if payload.get("outputRef") is not None:
+        payload["output"] = read_json(payload.pop("outputRef"))
+
+
+_EXPANDED: dict[str, Callable[[dict[str, Any], Callable[[str], Any]], None]] = {
+    "harness.session.started": _manifest,
+    "harness.model.called": _messages,
+    "harness.execute_step.succeeded": _output,
+    "harness.session.completed": _output,
+}

@@ -1,0 +1,340 @@
+"""A configuration and the installed plugins in, the parts of one session out; nothing unused is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.approvals import PolicyRule, ToolPolicy
+from harness_core.kernel.definition import Definition, Limits, ModelPlan, RetryPolicy, RulePlan, StagePlan
+from harness_core.settings.personas import persona_of
+from harness_core.settings.stages import Stage
+from harness_core.settings.transitions import rules_of
+from harness_hookspecs.errors import ConfigError, PluginError, RuleError
+from harness_hookspecs.role import EXECUTOR_ROLES
+from harness_hookspecs.rules import Rules
+from harness_hookspecs.validator import LEVELS
+
+from .config.effective import EffectiveConfig
+from .model_handle import ModelEntry
+from .parts import Need, Parts
+from .perform_role import BoundRole
+from .plugins.binding import answer_for
+from .plugins.catalogue import Catalogue
+from .replay_role import RefusingProvider, RefusingTools
+from .session_parts import NamedApprover, NamedValidator, SessionParts
+from .toolbox import Tool, Toolbox
+
+__all__ = ["RULE_ROOTS", "Assembly"]
+
+RULE_ROOTS = ("artifact", "retries", "stage", "visit")
+"""What a transition rule may read (B-116)."""
+
+_REPLY_RESERVE_TOKENS = 256
+"""Kept free for the role's own prompt (template, headings, feedback) beside the assembled context."""
+
+
+@attrs.define
+class Assembly:
+    """Builds the parts of sessions under one configuration."""
+
+    config: EffectiveConfig
+    catalogue: Catalogue
+    parts: Parts
+    workspace: Path
+    data_dir: Path
+    live: bool = True  # a replay builds no provider and no approver
+
+    def session_parts(self) -> SessionParts:
+        """Everything the configured stages use.
+
+        Raises:
+            PluginError: Something bound is missing or broken.
+            ConfigError: A rule does not compile, a name means nothing.
+        """
+        rules = self._rules()
+        self.parts.build([*self._stage_needs(), *self._observing_needs()])
+        models = {name: self._model(name) for name in self._model_names()}
+        run = self.config.harness.run
+        return SessionParts(
+            definition=self._definition(rules, models),
+            sources={name: stage.context.sources for name, stage in self._stages()},
+            policies={name: self._policy(stage) for name, stage in self._stages()},
+            models=models,
+            toolbox=Toolbox(self._tools()),
+            roles=self._roles(),
+            default_role=self._default_role(),
+            validators=self._validators(),
+            artifacts={name: self.parts.get(Need("artifact", name)) for name in self._artifact_names()},
+            approvers=[
+                NamedApprover(name, self.parts.get(Need("approver", name)))
+                for name in self.config.policies.approver
+                if ("approver", name) in self._built()
+            ],
+            workspace=self.workspace,
+            logs_dir=self.data_dir / "logs",
+            output_bytes=run.tool_output_bytes,
+            parallel_tools=run.max_parallel_tools,
+            max_artifact_bytes=1_048_576,
+            failures=tuple(failed.payload() for failed in self.parts.failed),
+        )
+
+    # -- what is needed ---
+
+    def _stages(self) -> Iterable[tuple[str, Stage]]:
+        return self.config.stages.stages.items()
+
+    def _stage_needs(self) -> list[Need]:
+        needs = [self._model_need(name) for name in self._model_names()] if self.live else []
+        needs += [
+            Need("executor", stage.executor, where=self._where(name, "executor")) for name, stage in self._stages()
+        ]
+        needs += [
+            Need("artifact", stage.artifact, where=self._where(name, "artifact")) for name, stage in self._stages()
+        ]
+        needs += [Need("tool", name, where="allowed_tools") for name in self._tool_sets()]
+        return needs
+
+    def _observing_needs(self) -> list[Need]:
+        """Every installed validator and observer takes part; who is asked for approvals is configured."""
+        validators = [Need("validator", one.provided.name) for one in self.catalogue.offers_of("validator")]
+        asked = self.config.policies.approver if self.live else ()
+        approvers = [Need("approver", name, optional=True) for name in asked]
+        return [*validators, *approvers]
+
+    def _built(self) -> set[tuple[str, str]]:
+        return {part.need.key for part in self.parts.built()}
+
+    def _where(self, stage: str, key: str) -> str:
+        return self.config.origin(("stages", stage, key)).text()
+
+    def _artifact_names(self) -> list[str]:
+        return sorted({stage.artifact for _, stage in self._stages()})
+
+    def _model_names(self) -> list[str]:
+        return sorted({self._model_of(name, stage) for name, stage in self._stages()})
+
+    def _model_of(self, name: str, stage: Stage) -> str:
+        """The stage's model, its persona's, or the default (models.yaml)."""
+        persona = persona_of(stage.role, self.config.stages.roles)
+        model = stage.model or persona.model or self.config.models.default_name()
+        if model is None:
+            known = ", ".join(self.config.models.models) or "none"
+            raise ConfigError(
+                f"stage {name} has no model and models.yaml names no default; models: {known}",
+                code="config.no_model",
+                where=self._where(name, "model"),
+                hint="set models.default, or run harness init",
+            )
+        if model not in self.config.models.models:
+            known = ", ".join(self.config.models.models) or "none"
+            raise ConfigError(
+                f"there is no model {model}; models: {known}", code="config.no_model", where=self._where(name, "model")
+            )
+        return model
+
+    def _model_need(self, name: str) -> Need:
+        entry = self.config.models.models[name]
+        where = self.config.origin(("models", name, "provider")).text()
+        return Need("provider", entry.provider, entry=name, where=where)
+
+    def _tool_sets(self) -> list[str]:
+        """The offers behind ``allowed_tools``: a set by its name, or the set a single tool belongs to."""
+        offered = [one.provided.name for one in self.catalogue.offers_of("tool")]
+        sets = set()
+        for name, stage in self._stages():
+            for wanted in stage.allowed_tools:
+                fitting = [offer for offer in offered if wanted == offer or wanted.startswith(f"{offer}_")]
+                if not fitting:
+                    raise PluginError(
+                        f"no plugin offers the tool {wanted}",
+                        code="plugin.missing",
+                        where=self._where(name, "allowed_tools"),
+                        hint=f"installed: {', '.join(sorted(offered)) or 'none'}",
+                    )
+                sets.add(max(fitting, key=len))
+        return sorted(sets)
+
+    # -- what is made ---
+
+    def _rules(self) -> Rules:
+        offers = self.catalogue.offers_of("rules")
+        defaults = [one for one in offers if one.provided.default] or offers
+        if len(defaults) != 1:
+            names = ", ".join(one.provided.name for one in offers) or "none"
+            raise PluginError(f"exactly one rules engine is needed, found: {names}", code="plugin.missing")
+        rules: Rules = self.parts.get(Need("rules", defaults[0].provided.name))
+        return rules
+
+    def _model(self, name: str) -> ModelEntry:
+        entry = self.config.models.models[name]
+        params = entry.inference.model_dump(exclude_none=True)
+        return ModelEntry(
+            name=name,
+            provider_name=entry.provider.rpartition(":")[2],
+            model_id=name,
+            capabilities=tuple(entry.capabilities),
+            context_tokens=entry.context_size,
+            params=params,
+            provider=self.parts.get(self._model_need(name)) if self.live else RefusingProvider(),
+            timeout_seconds=entry.call_timeout_sec,
+            path=entry.path,
+        )
+
+    def _tools(self) -> list[Tool]:
+        run = self.config.harness.run
+        tools: list[Tool] = []
+        for name in self._tool_sets():
+            toolset = self.parts.get(Need("tool", name))
+            tools += Toolbox.of_set(name, toolset, self.config.tools.tools, run.tool_timeout_sec)
+        for tool in tools:
+            self._check_tier(tool)
+        return tools if self.live else [attrs.evolve(tool, toolset=RefusingTools()) for tool in tools]
+
+    def _check_tier(self, tool: Tool) -> None:
+        if tool.tier < tool.spec.tier and not self.config.policies.allow_tier_lowering:
+            raise ConfigError(
+                f"tool {tool.name} is {tool.spec.tier}, tools.yaml lowers it to {tool.tier}",
+                code="config.tier_lowered",
+                where=self.config.origin(("tools", tool.name, "tier")).text(),
+                hint="set policies.allow_tier_lowering if that is meant",
+            )
+
+    def _roles(self) -> Mapping[tuple[str, str], BoundRole]:
+        """Who answers for the roles that stages of the agent kind use; others are resolved when something uses them."""
+        personas = {stage.role for _, stage in self._stages()}
+        bound: dict[tuple[str, str], BoundRole] = {}
+        for persona in sorted(personas):
+            for role in EXECUTOR_ROLES:
+                if role != "worker.ai-generate" and not self._is_bound(role, persona):
+                    continue
+                bound[role, persona] = self._role(role, persona)
+        return bound
+
+    def _is_bound(self, role: str, persona: str) -> bool:
+        bind = self.config.harness.bind
+        return role in bind or f"{role}@{persona}" in bind
+
+    def _role(self, role: str, persona: str) -> BoundRole:
+        answer = answer_for(self.catalogue, role, persona)
+        part = self.parts.part(Need("role", answer.name, where=answer.where))
+        return BoundRole(
+            part.plugin_id, part.plugin_version, answer.provider.provided.name, answer.where == "default", part.thing
+        )
+
+    def _default_role(self) -> BoundRole | None:
+        defaults = [one for one in self.catalogue.offers_of("role") if one.provided.default]
+        if len(defaults) != 1:
+            return None
+        part = self.parts.part(Need("role", defaults[0].provided.name))
+        return BoundRole(part.plugin_id, part.plugin_version, defaults[0].provided.name, True, part.thing)
+
+    def _validators(self) -> Mapping[str, list[NamedValidator]]:
+        by_level: dict[str, list[NamedValidator]] = {level: [] for level in LEVELS}
+        for one in self.catalogue.offers_of("validator"):
+            validator = self.parts.get(Need("validator", one.provided.name))
+            by_level[validator.level].append(NamedValidator(one.provided.name, validator))
+        return by_level
+
+    def _policy(self, stage: Stage) -> ToolPolicy:
+        policies = self.config.policies
+        rules = tuple(
+            PolicyRule(
+                mode=rule.mode,
+                origin=self._line(("rules", index)),
+                tool=rule.tool or "*",
+                tier=rule.tier or "*",
+                stage=rule.stage or "*",
+            )
+            for index, rule in enumerate(policies.rules)
+            if rule.command is None  # about simple commands of a shell: no tool here runs one
+        )
+        tiers = {
+            tier: PolicyRule(policies.tiers.mode(tier), self._line(("tiers", tier)))
+            for tier in ("T0", "T1", "T2", "T3", "T4")
+        }
+        stage_rules = {f"T{tier}": getattr(stage.approvals, f"tool_tier_{tier}") for tier in range(5)}
+        denied = tuple(
+            PolicyRule("deny", "stages.yaml: approvals", tier=tier)
+            for tier, said in stage_rules.items()
+            if said == "deny"
+        )
+        required = frozenset(tier for tier, said in stage_rules.items() if said == "required")
+        return ToolPolicy((*denied, *rules), tiers, required)
+
+    def _line(self, path: tuple[str | int, ...]) -> str:
+        return self.config.origin(path).text()
+
+    def _definition(self, rules: Rules, models: Mapping[str, ModelEntry]) -> Definition:
+        budget = self.config.harness.run.budget
+        stages = {name: self._stage_plan(name, stage, rules, models) for name, stage in self._stages()}
+        validators = self._validators()
+        return Definition(
+            initial=self.config.stages.initial_name(),
+            stages=stages,
+            limits=Limits(self.config.harness.run.max_visits, budget.tokens, budget.calls, budget.seconds),
+            executors={stage.executor: self.parts.get(Need("executor", stage.executor)) for _, stage in self._stages()},
+            rules=rules,
+            validators={level: tuple(one.name for one in found) for level, found in validators.items()},
+        )
+
+    def _stage_plan(self, name: str, stage: Stage, rules: Rules, models: Mapping[str, ModelEntry]) -> StagePlan:
+        model = models[self._model_of(name, stage)]
+        persona = persona_of(stage.role, self.config.stages.roles)
+        run = self.config.harness.run
+        allowed = stage.allowed_tools
+        if persona.tools is not None:
+            allowed = tuple(tool for tool in allowed if tool in persona.tools)
+        reply = int(model.params.get("max_output_tokens") or 0)
+        room = max(64, model.context_tokens - reply - _REPLY_RESERVE_TOKENS)
+        return StagePlan(
+            name=name,
+            persona=stage.role,
+            executor=stage.executor,
+            model=ModelPlan(
+                name=model.name,
+                provider=model.provider_name,
+                capabilities=frozenset(model.capabilities),
+                context_tokens=model.context_tokens,
+                params=self._params(stage, model),
+                denied_by=self._denied_by(model.provider_name),
+            ),
+            requirements=frozenset(stage.requirements),
+            artifact=stage.artifact,
+            allowed_tools=allowed,
+            gate=stage.approvals.artifact == "required",
+            retry=RetryPolicy(
+                strategy=stage.retry.strategy,
+                max_attempts=stage.retry.max_attempts,
+                inject_failure_reason=stage.retry.tells_reason,
+                temperature_backoff=stage.retry.temperature_backoff,
+            ),
+            transitions=tuple(self._rule(name, rule, rules) for rule in rules_of(stage)),
+            system=persona.prompt,
+            prompt=stage.task or "",
+            max_turns=min(stage.max_turns or run.max_turns, run.max_turns),
+            context_tokens=min(stage.context.max_tokens or room, room),
+        )
+
+    def _params(self, stage: Stage, model: ModelEntry) -> Mapping[str, Any]:
+        if stage.output.max_tokens is None:
+            return model.params
+        return {**model.params, "max_output_tokens": stage.output.max_tokens}
+
+    def _denied_by(self, provider: str) -> str | None:
+        if provider not in self.config.policies.providers.deny:
+            return None
+        return self.config.origin(("providers", "deny")).text()
+
+    def _rule(self, stage: str, rule: Any, rules: Rules) -> RulePlan:
+        origin = self._line(("stages", stage, *rule.path))
+        try:
+            program = rules.compile(rule.when, roots=RULE_ROOTS)
+        except RuleError as error:
+            raise ConfigError(
+                f"rule of stage {stage}: {error.message}", code="config.rule", where=origin, hint=error.hint
+            ) from error
+        return RulePlan(rule.when, program, rule.goto, origin)

@@ -1,0 +1,648 @@
+"""The library's front door: a project in, sessions that run, and every look at them out; the CLI uses nothing else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from harness_core.kernel.commands import Migrate, Resume, Start
+from harness_core.kernel.projections.session import session_document
+from harness_core.kernel.state import SessionState
+from harness_hookspecs.errors import ConfigError, Drift, HarnessError, IllegalMove, NotFound, Refused
+from harness_hookspecs.kit.canonical import canonical
+from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.frozen import freeze
+from harness_hookspecs.provider import Chunk
+from harness_hookspecs.store import Store, StoredEvent
+
+from . import views
+from .config.effective import EffectiveConfig
+from .machine import SessionMachine
+from .observers import Observers
+from .opening import Opened, open_project
+from .ports import make_ports
+from .replay import ReplayReport, fold, replay_control, replay_full
+from .replay_role import RoleReplay
+from .session import OwnedSession, SessionWorld, answer_command_id
+from .session_parts import SessionParts
+
+__all__ = ["AlreadyAnswered", "Answered", "Host"]
+
+SWITCH_INTERVAL_SECONDS = 0.0005
+"""One busy Python thread slows commits a hundredfold at the default of 5 ms (D-3)."""
+
+FOLLOW_LOOK_SECONDS = 0.25
+
+
+class Answered(NamedTuple):
+    """This answer stands."""
+
+    by: str
+
+
+class AlreadyAnswered(NamedTuple):
+    """Somebody else was first; nothing was changed."""
+
+    by: str
+
+
+class Host:
+    """Implements :class:`harness_hookspecs.host.Host`. Open it with :meth:`open`, close it or use ``with``."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        *,
+        on_event: Callable[[StoredEvent], Any] | None,
+        on_chunk: Callable[[str, Chunk], Any] | None,
+    ) -> None:
+        self._opened, self._ports = opened, opened.ports
+        self._store: Store | None = None
+        self._session_parts: SessionParts | None = None
+        self._owned: dict[str, OwnedSession] = {}
+        self._on_event, self._on_chunk = on_event, on_chunk
+        self._world: SessionWorld | None = None
+
+    @classmethod
+    def open(
+        cls,
+        project: str | Path | None = ".",
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        ports: str | Any = "threads",
+        options: Any = None,
+        terminal: tuple[int, int] | None = None,
+        on_event: Callable[[StoredEvent], Any] | None = None,
+        on_chunk: Callable[[str, Chunk], Any] | None = None,
+    ) -> Self:
+        """Open a project.
+
+        Args:
+            project: The folder that holds ``.harness``; ``.`` looks for the nearest one upwards.
+            overrides: Config paths to values, above every file and the environment.
+            ports: ``threads``, ``inline``, ``simulated`` or a set made before.
+            options: Flags about plugins (``disabled``, ``no_plugins``).
+            terminal: File descriptors (read, write) of a person who may be asked.
+            on_event: Told of every event this host commits.
+            on_chunk: Told of provisional model text.
+
+        Raises:
+            ConfigError: The configuration is wrong.
+            PluginError: A required plugin does not take part.
+        """
+        if ports == "threads":
+            sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+        doors = make_ports(ports) if isinstance(ports, str) else ports
+        opened = open_project(project, doors, overrides=overrides, flags=options, terminal=terminal)
+        return cls(opened, on_event=on_event, on_chunk=on_chunk)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    @property
+    def config(self) -> EffectiveConfig:
+        """The effective configuration."""
+        return self._opened.config
+
+    @property
+    def plugins(self) -> Any:
+        """The catalogue of installed plugins."""
+        return self._opened.catalogue
+
+    @property
+    def store(self) -> Store:
+        """The log, opened on first use."""
+        if self._store is None:
+            self._store = self._opened.open_store()
+        return self._store
+
+    # -- running ---
+
+    def run(
+        self,
+        text: str,
+        *,
+        on_ask: str = "deny",
+        budget: Mapping[str, float] | None = None,
+        yolo: str = "off",
+        seed: int | None = None,
+    ) -> Mapping[str, Any]:
+        """Run one session to a final state or a pause; returns its document, frozen."""
+        return self.wait(self.start(text, on_ask=on_ask, budget=budget, yolo=yolo, seed=seed))
+
+    def start(
+        self,
+        text: str,
+        *,
+        on_ask: str = "deny",
+        budget: Mapping[str, float] | None = None,
+        yolo: str = "off",
+        seed: int | None = None,
+    ) -> str:
+        """Start a session without waiting; returns its id once ``session.created`` is committed.
+
+        Raises:
+            ConfigError: The text is empty, a limit is not one, the project needs trust, or a rule does not compile.
+            PluginError: Something bound is missing or broken.
+            StoreError: The log cannot be written.
+        """
+        if not text.strip():
+            raise ConfigError("there is nothing to do: the text is empty", code="run.empty_text")
+        self.config.require_trust()
+        parts = self._parts()
+        session_id = self._ports.ids.uuid7()
+        created, blobs = self._created(text, on_ask, checked_budget(budget), yolo)
+        created["seed"] = seed if seed is not None else int.from_bytes(self._ports.random.bytes(4), "big")
+        session = OwnedSession(
+            session_id, parts, self._shared(), on_ask=_on_ask(on_ask), terminal=self._opened.terminal is not None
+        )
+        self._begin(session, Start(session_id, created, blobs))
+        return session_id
+
+    def resume(
+        self,
+        session_id: str,
+        *,
+        budget: Mapping[str, float] | None = None,
+        on_ask: str = "deny",
+        accept_drift: bool = False,
+        wait: bool = True,
+    ) -> Mapping[str, Any]:
+        """Go on with a session that stopped; returns its document at the next pause or end.
+
+        Raises:
+            NotFound: There is no such session.
+            IllegalMove: It is final (``state.final``).
+            Locked: A living process runs it.
+            Drift: The configuration is not the session's; ``accept_drift`` records the change and goes on.
+        """
+        found = self.find(session_id)
+        self.config.require_trust()
+        state = self._fold(found)
+        if state.final:
+            raise IllegalMove(f"session {found[-8:]} is {state.status}; nothing can change it", code="state.final")
+        migrate = self._migration(state, accept_drift=accept_drift)
+        limits = checked_budget(budget)
+        if limits:
+            command = dumps({"kind": "raise_budget", "body": {"limits": limits}})
+            self.store.post(found, f"budget:{self._ports.ids.uuid7()}", command)
+        session = OwnedSession(
+            found, self._parts(), self._shared(), on_ask=_on_ask(on_ask), terminal=self._opened.terminal is not None
+        )
+        if migrate is not None:
+            session.loop.load()
+            session.loop.submit(migrate)
+        self._begin(session, Resume("resume"))
+        return self.wait(found) if wait else freeze(session.document())  # type: ignore[no-any-return]
+
+    def pause(self, session_id: str) -> None:
+        """Ask the owner, through the durable inbox, to stop after what is in flight."""
+        self._ask_owner(session_id, "pause", {"reason": "operator"})
+
+    def cancel(self, session_id: str) -> None:
+        """Ask the owner, through the durable inbox, to end the session; without one it is ended here."""
+        self._ask_owner(session_id, "cancel", {"reason": "operator"})
+
+    def wait(self, session_id: str, timeout_seconds: float | None = None) -> Mapping[str, Any]:
+        """Wait for a final state or a pause of a session this host owns; returns its document, frozen.
+
+        Raises:
+            NotFound: This host does not own it.
+            HarnessError: What stopped its loop.
+        """
+        session = self._owned.get(self.find(session_id))
+        if session is None:
+            raise NotFound(f"session {session_id} is not run here", code="session.not_owned")
+        done = session.wait(timeout_seconds)
+        document = session.document()
+        if done:
+            self._release(session)
+        return freeze(document)  # type: ignore[no-any-return]
+
+    def interrupt(self, reason: str, grace_seconds: float = 4.0) -> None:
+        """Stop every owned session within the grace: active ones are saved as paused, waiting ones stay so (I-38)."""
+        for session in list(self._owned.values()):
+            session.interrupt(reason, grace_seconds)
+
+    # -- answering ---
+
+    def answer(
+        self, approval_id: str, decision: str, *, say: str | None = None, digest: str, by: str | None = None
+    ) -> Answered | AlreadyAnswered:
+        """Answer a pending approval; the first answer stands, from whichever terminal it came.
+
+        Raises:
+            NotFound: There is no such approval.
+            Refused: ``approval.digest``: the answer is about something else; ``approval.decision``: not a decision.
+        """
+        if decision not in ("approve", "deny", "auto_session"):
+            raise Refused(f"{decision!r} is not approve, deny or auto_session", code="approval.decision")
+        pending = self._pending_of(approval_id)
+        name = by or _person()
+        if pending["status"] != "pending":
+            return AlreadyAnswered(pending["by"] or "somebody")
+        if pending["digest"] != digest:
+            raise Refused(
+                "the answer is bound to other arguments than those that are asked about", code="approval.digest"
+            )
+        body: dict[str, Any] = {"approval_id": pending["id"], "decision": decision, "digest": digest}
+        body |= {"by": name, "kind": "person"}
+        if say:
+            body["say"] = say
+        command = dumps({"kind": "answer", "body": body})
+        session_id = pending["session_id"]
+        stands = self.store.post(session_id, answer_command_id(pending["id"]), command)
+        self._ports.reach("approval.posted")
+        self._nudge(session_id)
+        if stands.body != command:
+            return AlreadyAnswered(loads_trusted(stands.body)["body"]["by"])
+        return Answered(name)
+
+    def settle(self, effect_id: str, outcome: str, *, value: Any = None, by: str | None = None) -> Mapping[str, Any]:
+        """Settle an effect in doubt: ``happened`` (with its value) or ``never_happened`` (it may run now).
+
+        Raises:
+            NotFound: No session has such an effect in doubt.
+        """
+        for document in self.sessions(every_project=True):
+            if any(wait["id"] == effect_id for wait in document["waiting"]):
+                body = {"effect_id": effect_id, "outcome": outcome, "by": by or _person(), "kind": "person"}
+                if value is not None:
+                    body["value"] = value
+                command = dumps({"kind": "settle", "body": body})
+                self.store.post(document["id"], f"settle:{effect_id}", command)
+                self._nudge(document["id"])
+                return freeze(body)  # type: ignore[no-any-return]
+        raise NotFound(f"no effect {effect_id} is in doubt", code="effect.not_found")
+
+    def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Post a command ``{session, id, kind, body}`` to a session's durable inbox; returns the row that stands."""
+        found = self.find(command["session"])
+        body = dumps({"kind": command["kind"], "body": command.get("body", {})})
+        stands = self.store.post(found, command["id"], body)
+        self._nudge(found)
+        return {"session": found, "id": stands.command_id, "taken_seq": stands.taken_seq, **loads_trusted(stands.body)}
+
+    def approvals(self, *, history: bool = False) -> Sequence[Mapping[str, Any]]:
+        """Pending approvals of every session, oldest first; with ``history`` the decided ones too."""
+        found = [item for document in self.sessions(every_project=True) for item in self._approvals_of(document["id"])]
+        return [item for item in found if history or item["status"] == "pending"]
+
+    # -- looking ---
+
+    def find(self, session_id: str) -> str:
+        """The full id of a session named by it, by either end of it, or ``@last``.
+
+        Raises:
+            NotFound: There is none, or more than one.
+        """
+        if session_id in self._owned:
+            return session_id
+        known = [document["id"] for document in self.sessions()]
+        return views.find_session(session_id, known, [d["id"] for d in self.sessions(every_project=True)])
+
+    def events(
+        self, session_id: str, *, after: int = 0, follow: bool = False, types: str = "*"
+    ) -> Iterator[StoredEvent]:
+        """Stored events in order; with ``follow`` until the session is final."""
+        stream = f"session:{self.find(session_id)}"
+        while True:
+            final = False
+            for event in self.store.read(stream, after=after):
+                after = event.seq
+                final = final or event.type in ("session.completed", "session.failed", "session.cancelled")
+                if fnmatchcase(event.type, types):
+                    yield event
+            if not follow or final:
+                return
+            self._wait_for_change()
+
+    def _wait_for_change(self) -> None:
+        seen = self.store.change_counter()
+        self._ports.clock.sleep(FOLLOW_LOOK_SECONDS)
+        while self.store.change_counter() == seen:
+            self._ports.clock.sleep(FOLLOW_LOOK_SECONDS)
+
+    def sessions(self, *, every_project: bool = False) -> Sequence[Mapping[str, Any]]:
+        """The documents of this project's sessions, newest first; an index is read, not the logs."""
+        documents = [loads_trusted(summary) for _, summary in self.store.summaries()]
+        mine = [d for d in documents if every_project or d["project"] == str(self._opened.project)]
+        return [freeze(d) for d in sorted(mine, key=lambda d: d["id"], reverse=True)]
+
+    def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:
+        """One session's document, as of seq ``at`` when given."""
+        found = self.find(session_id)
+        owned = self._owned.get(found)
+        if owned is not None and at is None:
+            return freeze(owned.document())  # type: ignore[no-any-return]
+        return freeze(session_document(self._fold(found, until=at)))  # type: ignore[no-any-return]
+
+    def artifacts(self, session_id: str) -> Sequence[Mapping[str, Any]]:
+        """The artifacts of a session, oldest first."""
+        return views.artifacts(self.store, self.find(session_id))
+
+    def artifact(self, ref: str) -> bytes:
+        """The bytes behind ``artifact://sha256-...``."""
+        return views.artifact_bytes(self.store, ref)
+
+    def report(self, session_id: str) -> Mapping[str, Any]:
+        """Tokens by stage, role, model and tool, and time."""
+        return views.report(self.store, self.find(session_id))
+
+    def graph(self, session_id: str | None = None) -> Mapping[str, Any]:
+        """Nodes and edges of the stages as configured, or of what really ran."""
+        found = None if session_id is None else self.find(session_id)
+        return views.graph(self.store if found else None, found, self.config)
+
+    def context(self, session_id: str, visit: str) -> Mapping[str, Any]:
+        """What a stage visit's model was given, each item with its source, and what was left out and why."""
+        return views.context(self.store, self.find(session_id), visit)
+
+    def prompt(self, session_id: str, seq: int | None = None, *, role: str | None = None) -> Mapping[str, Any]:
+        """Exactly what the model saw at that ``harness.model.called``, or at the last one of a role."""
+        return views.prompt(self.store, self.find(session_id), seq=seq, role=role)
+
+    def transitions(self, session_id: str) -> Mapping[str, Any]:
+        """The rules a session took, with their values."""
+        return views.transitions(self.store, self.find(session_id))
+
+    def verify(self, session_id: str) -> Mapping[str, Any]:
+        """Prove a session's log: chain, head, copied head, content and prompt hashes."""
+        files = self._ports.files(self._opened.data_dir)
+        return views.verify(self.store, self.find(session_id), files)
+
+    # -- replay ---
+
+    def replay(self, session_id: str, mode: str = "full", against: str | Path | None = None) -> Mapping[str, Any]:
+        """Replay without any call and without a write; returns ``harness.replay/1``.
+
+        Args:
+            session_id: The session.
+            mode: ``full`` folds the log again, ``skip-inference`` takes every decision and enters every role again.
+            against: Another project folder whose configuration decides instead of the session's own.
+
+        Raises:
+            ConfigError: The mode is not one, or ``against`` is not valid.
+        """
+        found = self.find(session_id)
+        if mode == "full":
+            return self._replay_full(found).document()
+        if mode == "skip-inference":
+            return self._replay_control(found, against).document()
+        raise ConfigError(f"there is no replay mode {mode!r}; modes: full, skip-inference", code="replay.mode")
+
+    def _replay_full(self, session_id: str) -> ReplayReport:
+        kept = next((d for d in self.sessions(every_project=True) if d["id"] == session_id), None)
+        events = self.store.read(f"session:{session_id}")
+        head = self.store.head(f"session:{session_id}")
+        recorded = kept["state_hash"] if kept is not None and kept["last_seq"] == head.seq else None
+        return replay_full(events, self._reading_machine(session_id), recorded)
+
+    def _replay_control(self, session_id: str, against: str | Path | None) -> ReplayReport:
+        events = list(self.store.read(f"session:{session_id}"))
+        config = self._config_of(session_id, events) if against is None else self._other_config(against)
+        parts = self._opened.assembly(config, live=False).session_parts()
+        machine = SessionMachine(session_id, parts.definition, self.store.blob)
+        return replay_control(events, machine, RoleReplay(session_id, parts, machine, make_ports("inline")))
+
+    def _config_of(self, session_id: str, events: Sequence[StoredEvent]) -> EffectiveConfig:
+        """The configuration the session ran under, from its own log."""
+        loaded = [event for event in events if event.type in ("config.loaded", "config.migrated")]
+        if not loaded:
+            raise NotFound(f"session {session_id[-8:]} has recorded no configuration", code="config.not_recorded")
+        content = self.store.blob(loads_trusted(loaded[-1].payload)["content_ref"])
+        return EffectiveConfig.from_document(loads_trusted(content))
+
+    def _other_config(self, against: str | Path) -> EffectiveConfig:
+        folder = Path(against)
+        project = folder.parent if folder.name == ".harness" else folder
+        return open_project(project, self._ports).config
+
+    def _reading_machine(self, session_id: str) -> SessionMachine:
+        return SessionMachine(session_id, None, self.store.blob)  # type: ignore[arg-type]  # a fold decides nothing
+
+    # -- closing ---
+
+    def close(self) -> None:
+        """Give owned sessions back, end providers, close the log."""
+        for session in list(self._owned.values()):
+            self._release(session)
+        for part in self._opened.parts.built():
+            if part.need.kind in ("provider", "observer"):
+                part.thing.close()
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    # -- inside ---
+
+    def _parts(self) -> SessionParts:
+        if self._session_parts is None:
+            self._session_parts = self._opened.assembly().session_parts()
+        return self._session_parts
+
+    def _shared(self) -> SessionWorld:
+        if self._world is None:
+            observers = self._observers()
+            self._world = SessionWorld(
+                ports=self._ports,
+                store=self.store,
+                data_dir=self._opened.data_dir,
+                redactor=self._opened.redactor,
+                observers=(observers.event,),
+                on_chunk=observers.chunk,
+                cancel_grace_seconds=self.config.harness.run.cancel_grace_sec,
+            )
+        return self._world
+
+    def _observers(self) -> Observers:
+        on_event = list(self._opened.catalogue.listeners("harness_on_event"))
+        on_chunk = list(self._opened.catalogue.listeners("harness_on_chunk"))
+        if self._on_event is not None:
+            on_event.append(("caller", self._on_event))
+        if self._on_chunk is not None:
+            on_chunk.append(("caller", self._on_chunk))
+        return Observers(self._ports, on_event=on_event, on_chunk=on_chunk, complain=_complain)
+
+    def _created(
+        self, text: str, on_ask: str, budget: Mapping[str, float], yolo: str
+    ) -> tuple[dict[str, Any], dict[str, bytes]]:
+        content = text.encode()
+        config = canonical(self.config.document())
+        created: dict[str, Any] = {
+            "title": " ".join(text.split())[:80],
+            "text_ref": _sha256(content),
+            "project": str(self._opened.project),
+            "config_digest": self.config.digest,
+            "config_ref": _sha256(config),
+            "plugins": [self._plugin_facts(row) for row in self._opened.catalogue.rows],
+            "on_ask": _on_ask(on_ask),
+            "yolo": yolo,
+        }
+        if budget:
+            created["budget"] = dict(budget)
+        return created, {created["text_ref"]: content, created["config_ref"]: config}
+
+    def _plugin_facts(self, row: Any) -> dict[str, Any]:
+        record = row.record
+        return {"id": record.id, "version": record.version, "status": row.status}
+
+    def _begin(self, session: OwnedSession, command: Any) -> None:
+        self._owned[session.session_id] = session
+        try:
+            session.begin(command)
+        except BaseException:
+            self._release(session)
+            raise
+
+    def _release(self, session: OwnedSession) -> None:
+        session.close()
+        self._owned.pop(session.session_id, None)
+
+    def _fold(self, session_id: str, until: int | None = None) -> SessionState:
+        events = self.store.read(f"session:{session_id}", until=until)
+        return fold(events, self._reading_machine(session_id))
+
+    def _migration(self, state: SessionState, *, accept_drift: bool) -> Migrate | None:
+        """The record of a changed configuration, or the refusal (I-19)."""
+        if state.config_digest == self.config.digest:
+            return None
+        events = list(self.store.read(f"session:{state.session_id}"))
+        old = self._config_of(state.session_id, events)
+        changes = _changes(old.document()["settings"], self.config.document()["settings"])
+        if not accept_drift:
+            text = "; ".join(f"{c['key']}: {c['old']!r} -> {c['new']!r}" for c in changes[:5])
+            raise Drift(
+                f"the configuration is not the one the session was started with: {text}",
+                code="config.drift",
+                hint="undo the change, or resume with --accept-drift",
+                changes=changes,
+            )
+        content = canonical(self.config.document())
+        payload = {
+            "old_digest": state.config_digest,
+            "new_digest": self.config.digest,
+            "content_ref": _sha256(content),
+            "changes": changes,
+        }
+        return Migrate(payload, {payload["content_ref"]: content})
+
+    def _ask_owner(self, session_id: str, kind: str, body: Mapping[str, Any]) -> None:
+        found = self.find(session_id)
+        if found not in self._owned:
+            state = self._fold(found)
+            if state.final:
+                raise IllegalMove(f"session {found[-8:]} is {state.status}; it cannot be {kind}d", code="state.final")
+        self.store.post(found, f"{kind}:{self._ports.ids.uuid7()}", dumps({"kind": kind, "body": dict(body)}))
+        if found in self._owned or kind != "cancel":
+            self._nudge(found)
+            return
+        self._cancel_unowned(found)
+
+    def _cancel_unowned(self, session_id: str) -> None:
+        """Nobody runs it: own it for the moment it takes to end it."""
+        try:
+            session = OwnedSession(session_id, self._parts(), self._shared(), on_ask="suspend", terminal=False)
+        except HarnessError as error:
+            if error.code == "run.locked":
+                return  # its owner looks at the inbox four times a second
+            raise
+        self._begin(session, None)
+        session.wait()
+        self._release(session)
+
+    def _nudge(self, session_id: str) -> None:
+        owned = self._owned.get(session_id)
+        if owned is not None:
+            owned.nudge()
+
+    def _approvals_of(self, session_id: str) -> list[Mapping[str, Any]]:
+        state = self._owned[session_id].state if session_id in self._owned else self._fold(session_id)
+        return [_approval_document(approval, state) for approval in list(state.approvals.values())]
+
+    def _pending_of(self, approval_id: str) -> Mapping[str, Any]:
+        matching = [item for item in self.approvals(history=True) if _names(approval_id, item["id"])]
+        if len(matching) != 1:
+            said = "no approval" if not matching else f"{len(matching)} approvals"
+            raise NotFound(f"{said} of that name: {approval_id}", code="approval.not_found")
+        posted = self.store.posted(answer_command_id(matching[0]["id"]))
+        if posted is not None and matching[0]["status"] == "pending":
+            return {**matching[0], "status": "answered", "by": loads_trusted(posted.body)["body"]["by"]}
+        return matching[0]
+
+
+def checked_budget(budget: Mapping[str, float] | None) -> dict[str, float]:
+    """A budget's limits, each positive and of a known dimension.
+
+    Raises:
+        ConfigError: ``budget.invalid``.
+    """
+    for name, limit in (budget or {}).items():
+        if name not in ("tokens", "seconds", "calls") or limit <= 0:
+            raise ConfigError(
+                f"{name}={limit} is no budget", code="config.budget", hint="tokens=N, seconds=N or calls=N, above 0"
+            )
+    return dict(budget or {})
+
+
+def _on_ask(said: str) -> Any:
+    if said not in ("ask", "suspend", "deny"):
+        raise ConfigError(f"on_ask is ask, suspend or deny, not {said!r}", code="config.on_ask")
+    return said
+
+
+def _names(said: str, approval_id: str) -> bool:
+    return said == approval_id or (len(said) >= 4 and (approval_id.startswith(said) or approval_id.endswith(said)))
+
+
+def _approval_document(approval: Any, state: SessionState) -> dict[str, Any]:
+    payload = approval.payload
+    ended = approval.ended or {}
+    return {
+        "id": approval.approval_id,
+        "session_id": state.session_id,
+        "status": approval.status,
+        "subject": payload["subject"],
+        "name": payload["name"],
+        "tier": payload["tier"],
+        "args": payload["args"],
+        "digest": payload["digest"],
+        "rule": payload["rule"],
+        "stage": state.visit.stage if state.visit is not None else "",
+        "preview_ref": payload.get("preview_ref"),
+        "by": ended.get("by"),
+        "kind": ended.get("kind"),
+        "scope": ended.get("scope"),
+        "say": ended.get("say"),
+        "consumed": approval.consumed,
+    }
+
+
+def _changes(old: Any, new: Any, path: str = "") -> list[dict[str, Any]]:
+    """Every leaf that differs, by its key."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = sorted({*old, *new})
+        return [change for key in keys for change in _changes(old.get(key), new.get(key), f"{path}.{key}".lstrip("."))]
+    return [] if old == new else [{"key": path, "old": old, "new": new}]
+
+
+def _person() -> str:
+    """Who answers here, as the system knows them."""
+    return f"{os.environ.get('USER') or os.environ.get('LOGNAME') or 'operator'} (pid {os.getpid()})"
+
+
+def _complain(error: HarnessError) -> None:
+    sys.stderr.write(f"harness: {error.message}\n")
+
+
+def _sha256(content: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()

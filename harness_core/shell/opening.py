@@ -1,0 +1,137 @@
+"""A project, overrides and options in, the configuration, the catalogue and the part builder of a host out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+
+from harness_hookspecs.errors import ConfigError
+from harness_hookspecs.host import Ports
+from harness_hookspecs.store import Store
+
+from .assembly import Assembly
+from .config.effective import EffectiveConfig
+from .config.opening import open_config
+from .kind_hosts import PartHost
+from .parts import Need, Parts
+from .plugins.catalogue import Catalogue
+from .plugins.index import open_index
+from .plugins.opening import open_catalogue
+from .redaction import Redactor
+
+__all__ = ["Opened", "PluginFlags", "open_project"]
+
+
+class PluginFlags(Protocol):
+    """The flags that decide about plugins before anything is looked for."""
+
+    @property
+    def disabled(self) -> Sequence[tuple[str, str]]: ...
+
+    @property
+    def no_plugins(self) -> bool: ...
+
+
+@attrs.frozen
+class _NoFlags:
+    disabled: Sequence[tuple[str, str]] = ()
+    no_plugins: bool = False
+
+
+@attrs.define(eq=False)
+class Opened:
+    """What a host stands on."""
+
+    ports: Ports
+    config: EffectiveConfig
+    catalogue: Catalogue
+    project: Path
+    data_dir: Path
+    state_dir: Path
+    redactor: Redactor
+    terminal: tuple[int, int] | None
+    parts: Parts = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.parts = self.new_parts(self.config)
+
+    def new_parts(self, config: EffectiveConfig) -> Parts:
+        """A builder of parts under a configuration, this host's or a session's own."""
+        parts = Parts(
+            self.catalogue,
+            lambda need, schema: config.settings_for(need.kind, need.key[1], schema),
+            lambda need: self._host_of(need, parts),
+        )
+        return parts
+
+    def _host_of(self, need: Need, parts: Parts) -> PartHost:
+        return PartHost(
+            ports=self.ports,
+            project_dir=self.project,
+            state_dir=self.state_dir,
+            data_dir=self.data_dir,
+            entry_name=need.key[1],
+            terminal=self.terminal,
+            redactor=self.redactor,
+            find_artifact=lambda name: parts.get(Need("artifact", name)),  # type: ignore[no-any-return]
+        )
+
+    def open_store(self) -> Store:
+        """Open the configured log.
+
+        Raises:
+            StoreError: It cannot be read or written; a file that is not ours stays as it is.
+        """
+        name = self.config.harness.store.plugin
+        where = self.config.origin(("store", "plugin")).text()
+        store: Store = self.parts.get(Need("store", name, where=where))
+        return store
+
+    def assembly(self, config: EffectiveConfig | None = None, *, live: bool = True) -> Assembly:
+        """The maker of sessions' parts, for running or for replaying."""
+        chosen = config or self.config
+        parts = self.parts if live and config is None else self.new_parts(chosen)
+        return Assembly(chosen, self.catalogue, parts, self.project, self.data_dir, live)
+
+
+def open_project(
+    project: str | Path | None,
+    ports: Ports,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    flags: PluginFlags | None = None,
+    terminal: tuple[int, int] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Opened:
+    """Read everything that is needed before a session; no plugin is imported.
+
+    Args:
+        project: The folder; ``None`` and ``.`` look for the nearest ``.harness`` upwards.
+        ports: The doors.
+        overrides: Config paths to values, the highest layer.
+        flags: Which plugins are left out.
+        terminal: File descriptors of a person's terminal.
+        env: The environment; the process's own when omitted.
+
+    Raises:
+        ConfigError: The configuration is wrong in one or more places.
+        PluginError: A required plugin does not take part.
+        NotFound: The project is no folder.
+    """
+    environment = os.environ if env is None else env
+    start = None if project is None or str(project) == "." else project
+    index = open_index()
+    config = open_config(start, ports, env=environment, plugins=index.records, flags=overrides)
+    if config.project is None or config.folders is None:
+        raise ConfigError("the configuration has no project")
+    chosen = flags or _NoFlags()
+    catalogue = open_catalogue(
+        index, config, disabled=chosen.disabled, no_plugins=chosen.no_plugins, processes=ports.processes
+    )
+    return Opened(
+        ports, config, catalogue, config.project, config.folders.data, config.folders.state, Redactor(), terminal
+    )

@@ -1,0 +1,209 @@
+"""A recorded session in, whether its control logic decides the same again out; nothing is called, nothing written.
+
+Outcomes and inputs of the record are folded as they are; every decision of the kernel is taken again from the state
+before it and compared; every role is run again on its recorded calls (B-96, traps 29 and 30).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.facts import Event, Fact
+from harness_core.kernel.projections.session import state_hash
+from harness_core.kernel.state import SessionState
+from harness_hookspecs.errors import Diverged, Drift, HarnessError
+from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.store import StoredEvent
+
+from .machine import SessionMachine
+
+__all__ = ["Difference", "ReplayReport", "fold", "replay_control", "replay_full"]
+
+CONTROL_TYPES = frozenset(
+    {
+        "stage.entered",
+        "stage.left",
+        "stage.skipped",
+        "transition.taken",
+        "context.requested",
+        "validation.requested",
+        "role.requested",
+        "artifact.proposed",
+        "artifact.accepted",
+        "artifact.rejected",
+        "retry.scheduled",
+        "session.completed",
+        "session.failed",
+    }
+)
+"""What the kernel decides by itself; everything else in a log is an outcome or an input."""
+
+
+@attrs.frozen
+class Difference:
+    """The first event that differs: its seq and both sides, each ``{type, payload}``; ``None`` for nothing there."""
+
+    seq: int
+    recorded: Any
+    replayed: Any
+
+
+@attrs.frozen
+class ReplayReport:
+    """What a replay found (``harness.replay/1``)."""
+
+    mode: str
+    events: int
+    state_hash: str
+    equal: bool
+    model_calls: int = 0
+    tool_calls: int = 0
+    roles_entered: int = 0
+    diverged: Difference | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The document."""
+        return {"schema": "harness.replay/1", **attrs.asdict(self)}
+
+
+def decoded(stored: StoredEvent) -> Event:
+    """A stored event as the fold wants it."""
+    return Event(
+        stored.seq, stored.id, stored.type, loads_trusted(stored.payload), loads_trusted(stored.refs), stored.timestamp
+    )
+
+
+def fold(events: Iterator[StoredEvent], machine: SessionMachine) -> SessionState:
+    """The state after these events."""
+    state = machine.new_state()
+    for stored in events:
+        machine.evolve(state, decoded(stored))
+    return state
+
+
+def replay_full(events: Iterator[StoredEvent], machine: SessionMachine, recorded_hash: str | None) -> ReplayReport:
+    """Rebuild the state from the log alone; equal when the last document kept of it says the same."""
+    state = fold(events, machine)
+    found = state_hash(state)
+    return ReplayReport("full", state.seq, found, recorded_hash in (None, found))
+
+
+def replay_control(
+    events: list[StoredEvent],
+    machine: SessionMachine,
+    enter_role: Callable[[SessionState, Event, list[StoredEvent]], None],
+) -> ReplayReport:
+    """Take every decision again.
+
+    Args:
+        events: The whole stream.
+        machine: The kernel under the recorded configuration, or under another one to compare with.
+        enter_role: Runs the role of a call that ended, on its recorded events; raises ``Diverged`` or ``Drift``.
+
+    Returns:
+        The report; ``diverged`` names the first event that differs.
+    """
+    replay = _ControlReplay(events, machine, enter_role)
+    return replay.run()
+
+
+class _ControlReplay:
+    def __init__(
+        self,
+        events: list[StoredEvent],
+        machine: SessionMachine,
+        enter_role: Callable[[SessionState, Event, list[StoredEvent]], None],
+    ) -> None:
+        self._events, self._machine, self._enter_role = events, machine, enter_role
+        self._state = machine.new_state()
+        self._expected: list[Fact] = []
+        self._calls: dict[str, list[StoredEvent]] = {}
+        self._roles_entered = 0
+
+    def run(self) -> ReplayReport:
+        difference = None
+        for stored in self._events:
+            difference = self._step(stored)
+            if difference is not None:
+                break
+        return ReplayReport(
+            mode="skip-inference",
+            events=self._state.seq,
+            state_hash=state_hash(self._state),
+            equal=difference is None,
+            roles_entered=self._roles_entered,
+            diverged=difference,
+        )
+
+    def _step(self, stored: StoredEvent) -> Difference | None:
+        event = decoded(stored)
+        role_call_id = event.refs.get("role_call_id")
+        if role_call_id is not None:
+            self._calls.setdefault(role_call_id, []).append(stored)
+        if self._is_decision(event):
+            difference = self._compare(event)
+            if difference is not None:
+                return difference
+        elif event.type in ("role.returned", "role.failed"):
+            difference = self._run_role(event)
+            if difference is not None:
+                return difference
+        self._machine.evolve(self._state, event)
+        return None
+
+    def _is_decision(self, event: Event) -> bool:
+        if self._expected:
+            # The facts of one decision stand together, except where an input of the same turn came in between.
+            return _same_type(self._expected[0], event) or event.type in CONTROL_TYPES
+        gate = event.type == "approval.requested" and "role_call_id" not in event.payload
+        return event.type in CONTROL_TYPES or gate
+
+    def _compare(self, event: Event) -> Difference | None:
+        if not self._expected:
+            self._expected = list(self._machine.advance(self._state, frozenset()).facts)
+        replayed = self._expected.pop(0) if self._expected else None
+        if replayed is not None and _view(replayed.type, replayed.payload) == _view(event.type, event.payload):
+            return None
+        shown = None if replayed is None else {"type": replayed.type, "payload": replayed.payload}
+        return Difference(event.seq, {"type": event.type, "payload": dict(event.payload)}, shown)
+
+    def _run_role(self, event: Event) -> Difference | None:
+        self._roles_entered += 1
+        recorded = {"type": event.type, "payload": dict(event.payload)}
+        try:
+            self._enter_role(self._state, event, self._calls.get(event.payload["role_call_id"], []))
+        except Diverged as error:
+            seq = int(error.facts.get("seq", event.seq))
+            return Difference(seq, self._recorded_at(seq) or recorded, {"error": error.message, **_sides(error)})
+        except Drift as error:
+            seq = self._started_at(event) or event.seq
+            return Difference(seq, self._recorded_at(seq), {"error": error.message, **error.facts})
+        return None
+
+    def _recorded_at(self, seq: int) -> Any:
+        for stored in self._events:
+            if stored.seq == seq:
+                return {"type": stored.type, "payload": loads_trusted(stored.payload)}
+        return None
+
+    def _started_at(self, event: Event) -> int | None:
+        for stored in self._calls.get(event.payload["role_call_id"], []):
+            if stored.type == "harness.session.started":
+                return stored.seq
+        return None
+
+
+def _sides(error: HarnessError) -> Mapping[str, Any]:
+    return {name: error.facts[name] for name in ("recorded", "replayed") if name in error.facts}
+
+
+def _same_type(fact: Fact, event: Event) -> bool:
+    return fact.type == event.type
+
+
+def _view(event_type: str, payload: Mapping[str, Any]) -> Any:
+    """What is compared: the type and the payload; ids derive from the session, so they are equal when all else is."""
+    return event_type, {name: value for name, value in payload.items() if value is not None}

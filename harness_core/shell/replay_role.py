@@ -1,0 +1,146 @@
+"""A role call's recorded events in, the role run again on them; every call that is not recorded is a divergence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.commands import RoleFailed, RoleReturned
+from harness_core.kernel.facts import Event
+from harness_core.kernel.state import SessionState
+from harness_hookspecs.errors import Diverged, ProviderError, ToolError
+from harness_hookspecs.host import Ports
+from harness_hookspecs.messages import OracleResponse
+from harness_hookspecs.provider import CallContext, ModelRequest
+from harness_hookspecs.store import StoredEvent
+
+from .deadlines import Deadlines
+from .machine import SessionMachine
+from .perform import Performer
+from .perform_ask import AskSite
+from .perform_role import run_role
+from .redaction import Redactor
+from .services import Services
+from .session_parts import SessionParts
+
+__all__ = ["RecordedCalls", "RefusingProvider", "RefusingTools", "RoleReplay"]
+
+
+class RefusingProvider:
+    """Stands where a provider would: a replay asks no model."""
+
+    def complete(self, request: ModelRequest, call: CallContext) -> OracleResponse:
+        """Always refuses."""
+        raise ProviderError("a replay calls no provider", code="replay.provider_called")
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class RefusingTools:
+    """Stands where a tool set would: a replay runs no tool."""
+
+    def specs(self) -> Sequence[ToolSpec]:
+        """Not asked: the specs were read before."""
+        return ()
+
+    def execute(self, name: str, args: Mapping[str, Any], ctx: ToolContext) -> ToolResult:
+        """Always refuses."""
+        raise ToolError("a replay runs no tool", code="replay.tool_called")
+
+
+@attrs.define(eq=False)
+class RecordedCalls:
+    """Stands where the loop would: it has the state and the content, and takes no command."""
+
+    state: SessionState
+    machine: SessionMachine
+
+    def submit(self, command: Any, *, durable: bool = True) -> Any:
+        """Every command would be something that is not in the record."""
+        seq = self.state.seq
+        raise Diverged(f"the role makes a call that is not recorded (before event {seq})", seq=seq)
+
+    def read_blob(self, digest: str) -> bytes:
+        """Recorded content."""
+        return self.machine.blob(digest)
+
+    def is_running(self, key: str) -> bool:
+        """Nothing is under way."""
+        return False
+
+    def wait_until(self, holds: Any, *, timeout_seconds: float | None = None, cancel: Any = None) -> bool:
+        """Nothing will change."""
+        return bool(holds(self.state))
+
+    def flush(self) -> None:
+        """Nothing is held."""
+
+    def wake(self) -> None:
+        """Nobody waits."""
+
+
+@attrs.define(eq=False)
+class _RecordedStore:
+    """The one thing a role call reads of a store: its own events."""
+
+    events: Sequence[StoredEvent]
+
+    def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
+        return (event for event in self.events if event.seq > after)
+
+
+@attrs.define(eq=False)
+class RoleReplay:
+    """Enters the roles of one session again."""
+
+    session_id: str
+    parts: SessionParts
+    machine: SessionMachine
+    ports: Ports
+
+    def __call__(self, state: SessionState, event: Event, events: list[StoredEvent]) -> None:
+        """Run the role of the call that ``event`` ended.
+
+        Raises:
+            Diverged: It asks something else, leaves recorded calls unused, or ends otherwise.
+            Drift: Its manifest is another one.
+        """
+        if event.type == "role.failed" and event.payload["error"].get("code") == "cancelled":
+            return  # it ended because someone ended it, not by what it did
+        request = state.open[event.payload["effect_id"]]
+        request.calls = max(request.calls, 1)  # its record is read, whatever the fold counted
+        token = self.ports.wait.token()
+        loop: Any = RecordedCalls(state, self.machine)
+        services = Services(self.ports, loop, Redactor(), Deadlines(self.ports), token, token, lambda chunk: None)
+        store: Any = _RecordedStore(events)
+        site = AskSite(self.session_id, (), "deny", False, token, lambda approval_id, answer: None)
+        performer = Performer(self.session_id, f"session:{self.session_id}", self.parts, services, store, site)
+        payload = request.payload
+        role = self.parts.roles.get((payload["role"], payload["persona"]))
+        if role is None:
+            raise Diverged(f"nobody answers for role {payload['role']}", seq=event.seq)
+        outcome = run_role(request, performer.role_setup(request, role), services=services, store=store)
+        _compare(event, outcome)
+
+
+def _compare(event: Event, outcome: Any) -> None:
+    recorded: Mapping[str, Any] = event.payload
+    if isinstance(outcome, RoleReturned) and event.type == "role.returned":
+        if outcome.output_ref != recorded["output_ref"]:
+            raise Diverged(
+                "the role returns another output",
+                seq=event.seq,
+                recorded=recorded["output_ref"],
+                replayed=outcome.output_ref,
+            )
+        return
+    if isinstance(outcome, RoleFailed) and event.type == "role.failed":
+        if outcome.error.get("code") != recorded["error"].get("code"):
+            raise Diverged(
+                "the role fails otherwise", seq=event.seq, recorded=recorded["error"], replayed=dict(outcome.error)
+            )
+        return
+    raise Diverged("the role ends otherwise", seq=event.seq, recorded=event.type, replayed=type(outcome).__name__)

@@ -1,0 +1,265 @@
+"""One session that this process owns: its lock, its loop, its inbox and what happens when it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from harness_core.kernel.commands import CancelNow, PauseNow, PluginsFailed, Received
+from harness_core.kernel.effects import Ask
+from harness_core.kernel.facts import Event
+from harness_core.kernel.projections.session import session_document
+from harness_core.kernel.state import SessionState
+from harness_hookspecs.approver import ApprovalAnswer
+from harness_hookspecs.errors import HarnessError, Locked
+from harness_hookspecs.host import HeldLock, Ports
+from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.provider import Chunk
+from harness_hookspecs.store import Store, StoredEvent
+
+from .deadlines import Deadlines
+from .loop import LoopHooks, SessionLoop
+from .machine import SessionMachine
+from .perform import Performer
+from .perform_ask import AskSite
+from .redaction import Redactor
+from .services import Services
+from .session_parts import SessionParts
+
+__all__ = ["OnAsk", "OwnedSession", "SessionWorld", "answer_command_id", "take_ownership"]
+
+OnAsk = Literal["ask", "suspend", "deny"]
+
+INBOX_LOOK_SECONDS = 0.25
+"""The change counter is looked at four times a second (D-8)."""
+
+_REACHED_BY_TYPE = {
+    "session.created": "session.created",
+    "stage.left": "stage.left",
+    "transition.taken": "transition.taken",
+    "artifact.accepted": "artifact.stored",
+    "budget.settled": "budget.settled",
+}
+_ENDINGS = frozenset({"session.completed", "session.failed", "session.cancelled"})
+
+
+@attrs.frozen
+class SessionWorld:
+    """What every session of a host shares."""
+
+    ports: Ports
+    store: Store
+    data_dir: Path
+    redactor: Redactor
+    observers: Sequence[Callable[[StoredEvent], None]]
+    on_chunk: Callable[[str, Chunk], None]
+    cancel_grace_seconds: float
+
+
+def answer_command_id(approval_id: str) -> str:
+    """The one id under which an approval may be answered: the first row of the inbox stands (contract.md, Host)."""
+    return f"answer:{approval_id}"
+
+
+def take_ownership(session_id: str, world: SessionWorld) -> HeldLock:
+    """Own a session; the lock is free as soon as its holder is dead.
+
+    Raises:
+        Locked: A living process owns it.
+    """
+    lock = world.ports.files(world.data_dir).try_lock(f"owners/{session_id}")
+    if lock is None:
+        raise Locked(
+            f"session {session_id[-8:]} is run by another process",
+            code="run.locked",
+            hint="its answers, pause and cancel reach it from here; wait for it to stop before resuming it",
+        )
+    return lock
+
+
+class OwnedSession:
+    """Runs a session to a final state or to a pause.
+
+    Args:
+        session_id: The session.
+        parts: What it runs with.
+        world: What it shares with the others.
+        on_ask: What an approval that nobody decides does in this run.
+        terminal: Whether a person may be asked here.
+    """
+
+    def __init__(
+        self, session_id: str, parts: SessionParts, world: SessionWorld, *, on_ask: OnAsk, terminal: bool
+    ) -> None:
+        self.session_id = session_id
+        self.stream = f"session:{session_id}"
+        self._world, self._ports = world, world.ports
+        self._lock = take_ownership(session_id, world)
+        self._cancel = self._ports.wait.token()
+        self._late_cancel = self._ports.wait.token()
+        self._leave = self._ports.wait.token()
+        self._closed = False
+        self._cancel_seen = False
+        machine = SessionMachine(session_id, parts.definition, world.store.blob)
+        hooks = LoopHooks(self._perform, self._committing, self._committed, self._turned)
+        self.loop = SessionLoop(self.stream, ports=self._ports, store=world.store, machine=machine, hooks=hooks)
+        services = Services(
+            ports=self._ports,
+            loop=self.loop,
+            redactor=world.redactor,
+            deadlines=Deadlines(self._ports),
+            cancel=self._cancel,
+            late_cancel=self._late_cancel,
+            on_chunk=lambda chunk: world.on_chunk(session_id, chunk),
+        )
+        ask_site = AskSite(session_id, parts.approvers, on_ask, terminal, self._leave, self._post_answer)
+        self._performer = Performer(session_id, self.stream, parts, services, world.store, ask_site)
+        self._failures = parts.failures
+
+    @property
+    def state(self) -> SessionState:
+        """The folded state; read only for everyone but the loop."""
+        return self.loop.state  # type: ignore[no-any-return]  # the loop is generic
+
+    def begin(self, command: Any) -> None:
+        """Load, run the first command, take what waits in the inbox, and go on in the background.
+
+        Raises:
+            StoreError: The log cannot be read or written.
+        """
+        self.loop.load()
+        self._take_inbox()
+        self.loop.submit(command)
+        if self._failures and self.state.plugin_failures == 0:
+            self.loop.submit(PluginsFailed(self._failures))
+        self._ask_again()
+        self._ports.spawn(self._watch_inbox, name="inbox")
+
+    def wait(self, timeout_seconds: float | None = None) -> bool:
+        """Wait until it is final or nothing is under way any more; raises what stopped it."""
+        return self.loop.wait_quiescent(timeout_seconds)
+
+    def interrupt(self, reason: str, grace_seconds: float) -> None:
+        """Stop within ``grace_seconds``: an active session is saved as paused, one that waits stays so (I-38)."""
+        self._leave.cancel(reason)
+        if self.state.status == "active":
+            command_id = f"pause:{self._ports.ids.uuid7()}"
+            body = {"reason": reason}
+            self._world.store.post(self.session_id, command_id, dumps({"kind": "pause", "body": body}))
+            self._take_inbox()
+        if not self.loop.wait_quiescent(grace_seconds):
+            self.loop.submit(PauseNow(reason))
+        self._cancel.cancel(reason)
+        self._late_cancel.cancel(reason)
+
+    def nudge(self) -> None:
+        """Take what was just posted by this process."""
+        self._take_inbox()
+
+    def document(self) -> dict[str, Any]:
+        """The session's document."""
+        return session_document(self.state)
+
+    def close(self) -> None:
+        """Give the session back; what still runs finds its context closed."""
+        if self._closed:
+            return
+        self._closed = True
+        self._leave.cancel("closed")
+        self._cancel.cancel("closed")
+        self._late_cancel.cancel("closed")
+        self.loop.stop()
+        self._lock.release()
+
+    # -- hooks of the loop ---
+
+    def _perform(self, effect: Any) -> Any:
+        return self._performer(effect)
+
+    def _committing(self, events: Sequence[Event]) -> None:
+        if any(event.type in _ENDINGS for event in events):
+            self._ports.reach("session.ending")
+
+    def _committed(self, stored: Sequence[StoredEvent]) -> None:
+        for event in stored:
+            if event.type in _REACHED_BY_TYPE:
+                self._ports.reach(_REACHED_BY_TYPE[event.type])
+            for observer in self._world.observers:
+                observer(event)
+        last = stored[-1]
+        if any(event.type in _ENDINGS for event in stored):
+            self._copy_head(last)
+
+    def _copy_head(self, last: StoredEvent) -> None:
+        """Put the head outside the store, so that a cut tail shows (I-7)."""
+        files = self._ports.files(self._world.data_dir)
+        files.write_bytes(f"heads/{self.session_id}", f"{last.seq} {last.hash.hex()}\n".encode())
+        self._ports.reach("head.copied")
+
+    def _turned(self, state: SessionState) -> None:
+        if state.cancelling is not None and not self._cancel_seen:
+            self._cancel_seen = True
+            self._ports.spawn(self._cancel_gracefully, state.cancelling, name="cancel")
+
+    def _cancel_gracefully(self, reason: str) -> None:
+        """Signal tools at once, let a model call finish for a while, then end the session in any case (K-30)."""
+        self._cancel.cancel(reason)
+        try:
+            if not self.loop.wait_until(_is_final, timeout_seconds=self._world.cancel_grace_seconds):
+                self._late_cancel.cancel(reason)
+                self.loop.submit(CancelNow(reason))
+        except HarnessError:
+            return  # the loop has stopped by itself; its error reaches whoever waits for the session
+
+    # -- the inbox ---
+
+    def _watch_inbox(self) -> None:
+        """Look for commands of other processes until the session is given back."""
+        seen = self._world.store.change_counter()
+        idle = self._ports.wait.event()
+        forget = self._leave.on_cancel(idle.set)
+        try:
+            while not idle.wait(INBOX_LOOK_SECONDS) and not self.state.final:
+                counter = self._world.store.change_counter()
+                if counter != seen:
+                    seen = counter
+                    self._take_inbox()
+        except HarnessError as error:
+            if not self._closed:
+                self.loop.stop(error)
+        finally:
+            forget()
+
+    def _take_inbox(self) -> None:
+        for posted in self._world.store.take(self.session_id):
+            body = loads_trusted(posted.body)
+            self._ports.reach("inbox.taken")
+            self.loop.submit(Received(posted.command_id, body["kind"], body["body"]))
+
+    def _post_answer(self, approval_id: str, answer: ApprovalAnswer) -> None:
+        body = {
+            "approval_id": approval_id,
+            "decision": answer.decision,
+            "digest": answer.digest,
+            "by": answer.by,
+            "kind": answer.kind,
+        }
+        if answer.say:
+            body["say"] = answer.say
+        command = dumps({"kind": "answer", "body": body})
+        self._world.store.post(self.session_id, answer_command_id(approval_id), command)
+        self._ports.reach("approval.posted")
+        self._take_inbox()
+
+    def _ask_again(self) -> None:
+        """On resume, approvals that nobody answered are asked about once more, now that someone may be here."""
+        for approval in self.state.approvals.values():
+            if approval.status == "pending" and approval.awaited and not self.state.final:
+                self.loop.launch(Ask(approval.approval_id, approval.approval_id))
+
+
+def _is_final(state: SessionState) -> bool:
+    return state.final
