@@ -84,7 +84,7 @@ class _Report:
             self.failed_attempts[place.visit_id, place.attempt] = "failure"
 
     def ended(self, event: Event, place: Place) -> None:
-        self.status = event.type.removeprefix("session.")
+        self.status = _STATUS[event.type]
         if self.status == "failed" and place.visit_id and self.visits[place.visit_id].left_at is None:
             self.failed_attempts[place.visit_id, place.attempt] = event.payload["code"]
             self.visits[place.visit_id].status = "failure"
@@ -144,7 +144,7 @@ class _Report:
             "models": (call["provider"], call["model_id"]),
         }
         role_call = str(call["role_call_id"])
-        own, said = self.roll_ups.setdefault(role_call, (Tally(), None))
+        own, _ = self.roll_ups.setdefault(role_call, (Tally(), None))
         return [self.total, own, *(self.groups[name].setdefault(key, Tally()) for name, key in keys.items())]
 
     def rolled_up(self, event: Event, place: Place) -> None:
@@ -233,17 +233,20 @@ def _seconds(start: str, end: str) -> float:
     return round(max(0.0, gone.total_seconds()), 3)
 
 
+_STATUS = {
+    "session.started": "active",
+    "session.resumed": "active",
+    "session.paused": "paused",
+    "session.awaiting": "awaiting_approval",
+    "session.completed": "completed",
+    "session.failed": "failed",
+    "session.cancelled": "cancelled",
+}
 _HANDLERS: dict[str, Callable[[_Report, Event, Place], None]] = {
+    **dict.fromkeys(_STATUS, _Report.ended),
     "stage.entered": _Report.entered,
     "retry.scheduled": _Report.retried,
     "stage.left": _Report.left,
-    "session.started": _Report.ended,
-    "session.paused": _Report.ended,
-    "session.awaiting": _Report.ended,
-    "session.resumed": _Report.ended,
-    "session.completed": _Report.ended,
-    "session.failed": _Report.ended,
-    "session.cancelled": _Report.ended,
     "harness.model.called": _Report.called,
     "harness.model.responded": _Report.responded,
     "harness.model.failed": _Report.failed,

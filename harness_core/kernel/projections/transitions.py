@@ -1,4 +1,4 @@
-"""A session's events in, every move it made as ``harness.transitions/1`` out: rules with their values, retries, skips."""
+"""A session's events in, every move it made as ``harness.transitions/1`` out: rules, retries and skips with reasons."""
 
 from __future__ import annotations
 

@@ -1,0 +1,58 @@
+"""What a person typed for a session and the sessions there are in, the one id that is meant out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness_hookspecs.errors import NotFound
+
+__all__ = ["LAST", "resolve_one", "resolve_session"]
+
+LAST = "@last"
+_SHORTEST = 4
+_SHOWN = 8
+
+
+def resolve_session(reference: str, newest_first: Sequence[str]) -> str:
+    """The id of a session.
+
+    Args:
+        reference: The whole id, a unique beginning or end of at least four characters, or ``@last``.
+        newest_first: The ids there are.
+
+    Raises:
+        NotFound: ``session.not_found`` or, naming the candidates, ``session.ambiguous``. Nothing is ever guessed
+            and nothing is started in its place.
+    """
+    if reference == LAST:
+        if not newest_first:
+            raise NotFound("there is no session yet", code="session.not_found", hint='start one: harness run "TEXT"')
+        return newest_first[0]
+    return resolve_one(reference.lower(), newest_first, "session", hint="harness sessions lists them")
+
+
+def resolve_one(reference: str, ids: Sequence[str], what: str, *, hint: str) -> str:
+    """The id that a whole id or a unique end of one means; ``what`` names the kind of thing in messages and codes.
+
+    Raises:
+        NotFound: ``WHAT.not_found`` or ``WHAT.ambiguous``.
+    """
+    if reference in ids:
+        return reference
+    if not reference.strip():
+        raise NotFound(f"an empty text is no {what} id", code=f"{what}.not_found", hint=hint)
+    if len(reference) < _SHORTEST:
+        message = f'"{reference}" is too short for a {what} id: at least {_SHORTEST} characters of either end'
+        raise NotFound(message, code=f"{what}.not_found", hint=hint)
+    fitting = [one for one in ids if one.startswith(reference) or one.endswith(reference)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        raise NotFound(f'there is no {what} "{reference}"', code=f"{what}.not_found", hint=hint)
+    shown = ", ".join(one[-12:] for one in fitting[:_SHOWN]) + (" ..." if len(fitting) > _SHOWN else "")
+    raise NotFound(
+        f'"{reference}" fits {len(fitting)} {what}s: {shown}',
+        code=f"{what}.ambiguous",
+        hint="type more of it",
+        candidates=fitting,
+    )

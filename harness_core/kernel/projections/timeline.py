@@ -1,0 +1,174 @@
+"""Events in their order in, the lines that people read while a session runs or afterwards out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from harness_core.kernel.facts import Event
+from harness_hookspecs.events import EVENTS
+from harness_hookspecs.kit.render import clip_line, escape_line
+
+from .places import Place, Places
+
+__all__ = ["Line", "Timeline", "timeline"]
+
+_TEXT_COLUMNS = 160
+
+
+class Line(NamedTuple):
+    """One line: the event's seq, a mark (``+`` good, ``-`` bad, ``?`` waits, ``.`` goes on) and the text, escaped."""
+
+    seq: int
+    mark: str
+    text: str
+
+
+class Timeline:
+    """Follows a stream and says what a person wants to know of it."""
+
+    def __init__(self) -> None:
+        self._places = Places()
+
+    def line(self, event: Event) -> Line | None:
+        """The line of the next event; ``None`` for one that is only of interest to programs."""
+        place = self._places.see(event)
+        if event.type not in EVENTS:
+            return Line(event.seq, ".", f"{escape_line(event.type)} (unknown to this version, skipped)")
+        say = _LINES.get(event.type)
+        said = say(event.payload, place) if say is not None else None
+        if said is None:
+            return None
+        mark, text = said
+        return Line(event.seq, mark, clip_line(escape_line(text), _TEXT_COLUMNS))
+
+
+def timeline(events: Iterable[Event]) -> list[Line]:
+    """All lines of a stream."""
+    follow = Timeline()
+    return [line for event in events if (line := follow.line(event)) is not None]
+
+
+Said = tuple[str, str] | None
+Payload = Mapping[str, Any]
+
+
+def _entered(payload: Payload, place: Place) -> Said:
+    again = f", visit {place.visit_index + 1}" if place.visit_index else ""
+    return ".", f"{place.stage}: {place.persona} with {place.model}, attempt 1 of {place.max_attempts}{again}"
+
+
+def _retried(payload: Payload, place: Place) -> Said:
+    return "-", f"{place.stage}: attempt {place.attempt} of {place.max_attempts} failed: {payload['reason']}"
+
+
+def _context(payload: Payload, place: Place) -> Said:
+    left = f", {payload['left_out']} left out" if payload["left_out"] else ""
+    return ".", (
+        f"{place.stage}: attempt {place.attempt} of {place.max_attempts}, context "
+        f"{payload['tokens']}/{payload['budget_tokens']} tokens, {payload['items']} items{left}"
+    )
+
+
+def _responded(payload: Payload, place: Place) -> Said:
+    usage = payload["response"]["usage"]
+    tokens = f"{usage.get('inputTokens', 0)} in, {usage.get('outputTokens', 0)} out"
+    known = tokens if usage.get("known", False) else "tokens unknown"
+    total = (payload.get("timing") or {}).get("totalMs")
+    seconds = f", {total / 1000:.1f} s" if total is not None else ""
+    calls = len(payload["response"].get("toolCalls", ()))
+    asks = f", asks for {calls} tool call{'s' if calls != 1 else ''}" if calls else ""
+    return ".", f"{place.stage}: turn {payload['turn']} answered, {known}{seconds}{asks}"
+
+
+def _tool(mark: str, word: str) -> Callable[[Payload, Place], Said]:
+    def say(payload: Payload, place: Place) -> Said:
+        error = payload.get("error") or {}
+        reason = f": {error.get('message', '')}" if error else ""
+        return mark, f"{place.stage}: {payload['toolName']} {word}{reason}"
+
+    return say
+
+
+def _validation_failed(payload: Payload, place: Place) -> Said:
+    findings = [f for f in payload.get("findings", ()) if f.get("severity", "error") == "error"]
+    text = "; ".join(f"{f.get('path') or '/'}: {f['message']}" for f in findings)
+    return "-", f"{place.stage}: {payload['level']} validation failed: {text or 'no reason given'}"
+
+
+def _validation_errored(payload: Payload, place: Place) -> Said:
+    text = "; ".join(str(error.get("message", "")) for error in payload["errors"])
+    return "-", f"{place.stage}: {payload['level']} validation gave no verdict: {text}"
+
+
+def _asked(payload: Payload, place: Place) -> Said:
+    return "?", f"{place.stage}: approval {payload['approval_id'][-8:]} for {payload['name']} ({payload['tier']})"
+
+
+def _decided(mark: str, word: str) -> Callable[[Payload, Place], Said]:
+    def say(payload: Payload, place: Place) -> Said:
+        why = payload.get("say") or payload.get("reason")
+        return mark, f"approval {payload['approval_id'][-8:]} {word} by {payload['by']}{f': {why}' if why else ''}"
+
+    return say
+
+
+def _failed(payload: Payload, place: Place) -> Said:
+    return "-", f"session failed: {payload['code']}: {payload['message']}"
+
+
+def _error(what: str) -> Callable[[Payload, Place], Said]:
+    def say(payload: Payload, place: Place) -> Said:
+        error = payload["error"]
+        return "-", f"{place.stage}: {what}: {error.get('message') or error.get('name')}"
+
+    return say
+
+
+def _fixed(mark: str, template: str) -> Callable[[Payload, Place], Said]:
+    """A line whose words are fields of the payload."""
+
+    def say(payload: Payload, place: Place) -> Said:
+        return mark, template.format_map({**payload, "in": place.stage})
+
+    return say
+
+
+_LINES: dict[str, Callable[[Payload, Place], Said]] = {
+    "session.created": _fixed(".", "session created: {title}"),
+    "session.paused": _fixed("?", "session paused: {reason}"),
+    "session.resumed": _fixed(".", "session goes on: {reason}"),
+    "session.awaiting": _fixed("?", "session waits for an approval"),
+    "session.cancelled": _fixed("-", "session cancelled: {reason}"),
+    "session.failed": _failed,
+    "session.completed": _fixed("+", "session completed"),
+    "config.migrated": _fixed(".", "configuration migrated"),
+    "plugin.failed": _error("a plugin is left out"),
+    "stage.entered": _entered,
+    "stage.left": _fixed("+", "{stage}: left with status {status} after {attempts} attempt(s)"),
+    "stage.skipped": _fixed("-", "{stage}: skipped: {reason}"),
+    "transition.taken": _fixed(".", "{source} -> {target} because {rule}"),
+    "retry.scheduled": _retried,
+    "context.assembled": _context,
+    "context.failed": _error("no context"),
+    "role.delegated": _fixed(".", "{in}: {source} gives the call to {target}"),
+    "role.failed": _error("role call failed"),
+    "harness.model.responded": _responded,
+    "harness.model.failed": _error("model call failed"),
+    "harness.tool_call.started": _tool(".", "started"),
+    "harness.tool_call.succeeded": _tool("+", "succeeded"),
+    "harness.tool_call.failed": _tool("-", "failed"),
+    "validation.failed": _validation_failed,
+    "validation.errored": _validation_errored,
+    "artifact.accepted": _fixed("+", "{in}: artifact {type} accepted, status {status}"),
+    "approval.requested": _asked,
+    "approval.granted": _decided("+", "granted"),
+    "approval.denied": _decided("-", "denied"),
+    "approval.expired": _decided("-", "expired"),
+    "approval.bypassed": _decided(".", "bypassed"),
+    "steering.received": _fixed(".", "instruction from {source}: {text}"),
+    "effect.in_doubt": _fixed("?", "{in}: nobody knows whether {tool_name} happened; settle {effect_id}"),
+    "effect.settled": _fixed(".", "effect {effect_id}: {outcome}, says {by}"),
+    "budget.exhausted": _fixed("?", "budget of {dimension} reached: {used} of {limit}, {wanted} wanted"),
+    "budget.raised": _fixed(".", "budget raised: {limits}"),
+}
