@@ -21,6 +21,7 @@ from .views import stream_of
 __all__ = ["copied_head", "copied_heads", "verify"]
 
 _FOLDER = "heads"
+_NOTHING = Head(0, GENESIS_HASH)
 
 
 def copied_heads(data: Files) -> list[str]:
@@ -61,7 +62,7 @@ def verify(store: Store, session_id: str, data: Files) -> dict[str, Any]:
         ``harness.verify/1``: ``equal`` is true, or ``bad`` says what is wrong at the first bad seq.
     """
     check = _Check(store)
-    head = Head(0, GENESIS_HASH)
+    head = _NOTHING
     try:
         head = store.head(stream_of(session_id))
         check.copy = copied_head(data, session_id) or check.copy
@@ -92,7 +93,7 @@ class _Check:
     """What is proved so far. Only the first thing that is wrong is kept; what follows from it is no news."""
 
     store: Store
-    copy: Head = Head(0, GENESIS_HASH)
+    copy: Head = _NOTHING
     seq: int = 0
     hash: bytes = GENESIS_HASH
     hash_at_copy: bytes = b""
