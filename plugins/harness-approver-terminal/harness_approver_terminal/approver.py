@@ -11,7 +11,7 @@ from typing import Final
 from harness_hookspecs.approver import ApprovalAnswer, ApprovalRequest, Decision
 from harness_hookspecs.errors import Cancelled
 from harness_hookspecs.host import ApproverHost, CancelToken
-from harness_hookspecs.kit.render import escape_line
+from harness_hookspecs.kit.render import escape_for_terminal, escape_line
 
 from .question import Choice, explanation, how_to_answer_later, parse_choice, question
 from .settings import TerminalSettings
@@ -62,8 +62,7 @@ class TerminalApprover:
 
     def _ask(self, request: ApprovalRequest, cancel: CancelToken, read: int, write: int) -> ApprovalAnswer | None:
         self._forget_typed(read)
-        lines = self._settings.preview_lines
-        self._say(write, question(request, preview_lines=lines, ascii_only=self._ascii_only))
+        self._say(write, question(request, preview_lines=self._settings.preview_lines))
         choice = self._choice(request, cancel, read, write)
         if choice is None:
             who = f"Answered elsewhere: {escape_line(cancel.reason or 'someone else was faster')}."
@@ -84,7 +83,7 @@ class TerminalApprover:
             if choice is None:
                 self._say(write, "Please answer y, s, n, m, ? or q.\n")
             elif choice.action == "explain":
-                self._say(write, explanation(request, ascii_only=self._ascii_only))
+                self._say(write, explanation(request))
             else:
                 return choice
 
@@ -116,7 +115,7 @@ class TerminalApprover:
             termios.tcflush(read, termios.TCIFLUSH)
 
     def _say(self, write: int, text: str) -> None:
-        data = text.encode(errors="backslashreplace")
+        data = escape_for_terminal(text, ascii_only=self._ascii_only).encode()
         while data:
             data = data[os.write(write, data) :]
 

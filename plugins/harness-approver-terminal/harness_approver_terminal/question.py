@@ -46,7 +46,7 @@ class Choice(NamedTuple):
     say: str | None = None
 
 
-def question(request: ApprovalRequest, *, preview_lines: int, ascii_only: bool = False) -> str:
+def question(request: ApprovalRequest, *, preview_lines: int) -> str:
     """What is to be allowed, why it is asked and what the answer is bound to, then the beginning of the change."""
     facts = labels(
         [
@@ -59,7 +59,7 @@ def question(request: ApprovalRequest, *, preview_lines: int, ascii_only: bool =
     body, note = _beginning(request, preview_lines)
     head = f"Approval needed: {escape_line(request.title)}"
     lines = ["", head, *(f"   {line}" for line in facts), "", *body, *note, "", MENU.rstrip("\n"), ""]
-    return escape_for_terminal("\n".join(lines), ascii_only=ascii_only)
+    return escape_for_terminal("\n".join(lines))
 
 
 def _beginning(request: ApprovalRequest, preview_lines: int) -> tuple[list[str], list[str]]:
@@ -70,7 +70,7 @@ def _beginning(request: ApprovalRequest, preview_lines: int) -> tuple[list[str],
     return [f"   {line}" for line in lines], [f"   ({missing}; ? shows everything)"] if missing else []
 
 
-def explanation(request: ApprovalRequest, *, ascii_only: bool = False) -> str:
+def explanation(request: ApprovalRequest) -> str:
     """Everything that is known about the request, nothing cut."""
     facts = labels(
         [
@@ -83,7 +83,7 @@ def explanation(request: ApprovalRequest, *, ascii_only: bool = False) -> str:
     parts = ["", *facts, "", "arguments", _arguments(request)]
     if request.preview is not None:
         parts += ["", "change", request.preview.rstrip("\n")]
-    return escape_for_terminal("\n".join([*parts, "", MENU]), ascii_only=ascii_only)
+    return escape_for_terminal("\n".join([*parts, "", MENU]))
 
 
 def _content(request: ApprovalRequest) -> str:

@@ -216,6 +216,16 @@ def test_arguments_are_shown_where_there_is_no_preview(person: Person) -> None:
     person.answer()
 
 
+def test_a_terminal_that_knows_ascii_only_gets_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("locale.getencoding", lambda: "ANSI_X3.4-1968")
+    person = Person(FakeHost(tmp_path))
+    assert "write \\xfc" in person.is_asked(sample_request(title="write ü")).sees("\n> ")
+    person.token.cancel("by Jörg")
+    person.sees("by J\\xf6rg")
+    assert person.answer() is None
+    person.leaves()
+
+
 # --------------------------------------------------------------------------------- how the waiting can end
 
 

@@ -13,7 +13,7 @@ import pytest
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.contracts.tool import ToolContract
 from harness_hookspecs.errors import HarnessError, Refused, ToolError
-from harness_hookspecs.tool import ToolContext, ToolResult
+from harness_hookspecs.tool import TIERS, ToolContext, ToolResult
 from harness_tool_filesystem import harness_provide_tools
 from harness_tool_filesystem.settings import FilesystemSettings
 from harness_tool_filesystem.tool import FilesystemTools, build
@@ -84,6 +84,13 @@ def test_the_offer_builds_the_set_and_the_manifest_has_its_settings(tmp_path: Pa
     assert isinstance(offer.build(offer.settings()(), FakeHost(tmp_path)), FilesystemTools)
     written = resources.files("harness_tool_filesystem").joinpath("settings.json").read_text()
     assert json.loads(written) == offer.settings().model_json_schema()
+
+
+@pytest.mark.req("B-75")
+def test_each_tool_has_one_of_the_five_tiers(workspace: Workspace) -> None:
+    assert TIERS == ("T0", "T1", "T2", "T3", "T4")
+    tiers = {spec.name.removeprefix("filesystem_"): spec.tier for spec in workspace.tools.specs()}
+    assert tiers == {"read": "T1", "search": "T1", "list": "T1", "edit": "T2", "write": "T2"}
 
 
 # ----------------------------------------------------------------------------------------- confinement
