@@ -132,7 +132,7 @@ class Generation:
         self.started.set()
 
     def _run(self) -> None:
-        endless = {"type": "array", "items": {"enum": [1, 2]}, "minItems": 2000}
+        endless = {"type": "array", "items": {"enum": [1, 2]}, "minItems": 15_000}
         message = Message(role="user", content=(TextPart(text="hi"),))
         try:
             self._provider.complete(ModelRequest("tiny", [message], response_schema=endless), self._call)
@@ -148,7 +148,7 @@ def provider(project: Path, tmp_path: Path, tiny: Path) -> Iterator[tuple[Any, F
 
     host = FakeHost(tmp_path / "host", entry_name="tiny")
     host.state_dir = tmp_path / "state" / "harness"
-    built = build(LocalModelSettings(path=str(tiny)), host)  # type: ignore[arg-type]
+    built = build(LocalModelSettings(path=str(tiny), context_size=32_768), host)  # type: ignore[arg-type]
     yield built, host
     built.close()
 

@@ -134,13 +134,21 @@ class Worker:
     def close(self) -> None:
         """End the process: by the end of its stdin, and by force when it takes too long."""
         self.stopping = True
-        child = self._child
-        if child is not None and child.stdin is not None:
-            with self._writing:
-                _close(child.stdin)
+        if not self._settled.is_set() or not self._end_input():  # what loads or hangs does not listen
+            self.kill()
         if not self._task.join(STOP_SECONDS):
             self.kill()
             self._task.join(STOP_SECONDS)
+
+    def _end_input(self) -> bool:
+        """Close the process's stdin; ``False`` when somebody is stuck in writing to it."""
+        if not self._writing.acquire(timeout=1.0):
+            return False
+        try:
+            _close(self._child.stdin if self._child else None)
+        finally:
+            self._writing.release()
+        return True
 
     def _live(self, start: Callable[[], Child], order: Mapping[str, Any]) -> None:
         """Start the process and hear it to its end; the whole life of the worker's thread."""

@@ -93,7 +93,7 @@ def _weights(shape: tuple[int, ...], chance: random.Random) -> bytes:
     return struct.pack(f"<{count}e", *[chance.gauss(0.0, scale) for _ in range(count)])
 
 
-def write_model(path: Path, *, seed: int = 7, chat_template: str | None = CHATML, context: int = 4096) -> Path:
+def write_model(path: Path, *, seed: int = 7, chat_template: str | None = CHATML, context: int = 32_768) -> Path:
     """Write a GGUF file with random weights, the same bytes for the same arguments."""
     tokens, chance = _vocabulary(), random.Random(seed)
     pairs = _metadata(tokens, chat_template, context)
