@@ -1,0 +1,95 @@
+"""A git repository that is only read: questions about commits and files go in, sets of paths come out.
+
+Runs no hook, no filesystem monitor, no external diff or text conversion, and takes no lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Self
+
+from harness_hookspecs.errors import NotFound, ValidationFailed
+from harness_hookspecs.host import CancelToken, Completed, ValidatorHost
+
+__all__ = ["Repository"]
+
+_TIMEOUT_SECONDS: Final = 30.0
+_LIMIT_BYTES: Final = 16 * 1024 * 1024
+_SAFE: Final = (
+    "--no-optional-locks", "--literal-pathspecs", "--no-pager",
+    "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false",
+)  # fmt: skip
+_ENVIRONMENT: Final[Mapping[str, str]] = {
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C.UTF-8",
+    "PATH": "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin",
+}
+_DIFF: Final = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv")
+
+
+class Repository:
+    """The repository around the project; a path counts by its name from the project and from the repository's root."""
+
+    def __init__(self, host: ValidatorHost, cancel: CancelToken) -> None:
+        self._host, self._cancel = host, cancel
+        self._prefix = ""
+
+    @classmethod
+    def of(cls, host: ValidatorHost, cancel: CancelToken) -> Self | None:
+        """The repository the project lies in, None without one."""
+        found = cls(host, cancel)
+        done = found._run("rev-parse", "--show-prefix")
+        if done is None or done.returncode != 0:
+            return None
+        found._prefix = done.stdout.decode(errors="surrogateescape").removesuffix("\n")
+        return found
+
+    def between(self, base: str, head: str) -> frozenset[str]:
+        """Paths that differ between two commits; what was renamed stands there under both names."""
+        return self._both(self._paths(*_DIFF, base, head, "--"))
+
+    def uncommitted(self) -> frozenset[str]:
+        """Paths of the working tree that differ from the last commit, new ones too."""
+        done = self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        untracked = ("ls-files", "-z", "--full-name", "--others", "--exclude-standard")
+        if done is None or done.returncode != 0:  # nothing was ever committed
+            return self._both(self._paths(*untracked, "--cached"))
+        return self._both(self._paths(*_DIFF, "HEAD", "--") | self._paths(*untracked))
+
+    def in_commit(self, commit: str, paths: Sequence[str]) -> frozenset[str]:
+        """Those of the paths, which are inside the project, that are files in a commit."""
+        if not paths:
+            return frozenset()
+        asked = sorted({*paths, *(self._prefix + path for path in paths)})
+        lines = self._paths("ls-tree", "-z", "--full-tree", commit, "--", *asked)
+        entries = (line.partition("\t") for line in lines)
+        return self._both(path for facts, _, path in entries if facts.split()[1:2] == ["blob"])
+
+    def _both(self, paths: Iterable[str]) -> frozenset[str]:
+        found = frozenset(paths)
+        return found | {path.removeprefix(self._prefix) for path in found if path.startswith(self._prefix)}
+
+    def _paths(self, *arguments: str) -> frozenset[str]:
+        done = self._run(*arguments)
+        if done is None or done.returncode != 0 or done.timed_out or done.truncated:
+            said = done.stderr.decode(errors="replace").strip()[:300] if done is not None else "it cannot be started"
+            message = f"git {arguments[0]} gave no answer: {said or 'too slow or too much'}"
+            raise ValidationFailed(message, code="semantic.repository", hint="is the repository whole?")
+        return frozenset(path for path in done.stdout.decode(errors="surrogateescape").split("\0") if path)
+
+    def _run(self, *arguments: Any) -> Completed | None:
+        folder = self._host.project_dir
+        try:
+            return self._host.ports.processes.run(
+                ["git", *_SAFE, *arguments],
+                cwd=str(folder),
+                env={**_ENVIRONMENT, "HOME": str(folder)},
+                timeout_seconds=_TIMEOUT_SECONDS,
+                cancel=self._cancel,
+                limit_bytes=_LIMIT_BYTES,
+            )
+        except (NotFound, OSError):  # git is not installed
+            return None
