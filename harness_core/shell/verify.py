@@ -16,20 +16,10 @@ from harness_hookspecs.host import Files
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Store, StoredEvent, chain_hash
 
-from .views import stream_of
-
-__all__ = ["copied_head", "copied_heads", "verify"]
+__all__ = ["copied_head", "verify"]
 
 _FOLDER = "heads"
 _NOTHING = Head(0, GENESIS_HASH)
-
-
-def copied_heads(data: Files) -> list[str]:
-    """The sessions whose head was copied out of the store."""
-    folder = data.facts(_FOLDER)
-    if folder is None or folder.kind != "directory":
-        return []
-    return [path.rpartition("/")[2] for path, facts in data.walk(_FOLDER) if facts.kind == "file"]
 
 
 def copied_head(data: Files, session_id: str) -> Head | None:
@@ -61,12 +51,12 @@ def verify(store: Store, session_id: str, data: Files) -> dict[str, Any]:
     Returns:
         ``harness.verify/1``: ``equal`` is true, or ``bad`` says what is wrong at the first bad seq.
     """
-    check = _Check(store)
+    check, stream = _Check(store), f"session:{session_id}"
     head = _NOTHING
     try:
-        head = store.head(stream_of(session_id))
+        head = store.head(stream)
         check.copy = copied_head(data, session_id) or check.copy
-        for event in store.read(stream_of(session_id)):
+        for event in store.read(stream):
             check.event(event)
         check.end(head)
     except StoreCorrupt as error:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from harness_core.kernel.facts import Event
+from harness_hookspecs.errors import NotFound
 from harness_hookspecs.events import EVENTS, category_of
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.store import GENESIS_HASH, StoredEvent
 
-__all__ = ["SCHEMA", "decoded", "event_document", "event_documents", "expanded_view"]
+__all__ = ["SCHEMA", "causes", "decoded", "event_document", "event_documents", "expanded_view", "keeps"]
 
 SCHEMA = "harness.event/1"
 _OPTIONAL = ("role_call_id", "task_id", "attempt_id", "stage_visit_id", "step_path", "visit_index", "occurrence_id")
@@ -72,6 +74,41 @@ def event_documents(
         root_id = root_id or event.id
         yield event, event_document(event, previous_hash, root_id)
         previous_hash = event.hash
+
+
+def keeps(types: str, category: str | None) -> Callable[[Mapping[str, Any]], bool]:
+    """Make the test whether an event document passes the filters.
+
+    Args:
+        types: Globs over the type, separated by commas.
+        category: One of the seven categories, or ``None`` for all.
+    """
+    patterns = [pattern.strip() for pattern in types.split(",") if pattern.strip()]
+
+    def passes(document: Mapping[str, Any]) -> bool:
+        fits = any(fnmatchcase(document["type"], pattern) for pattern in patterns)
+        return fits and category in (None, document["category"])
+
+    return passes
+
+
+def causes(documents: Iterable[Mapping[str, Any]], event_id: str) -> list[Mapping[str, Any]]:
+    """The chain from an event over what caused it to the command everything began with (B-90), that event first.
+
+    Raises:
+        NotFound: ``event.not_found``: it is none of them.
+    """
+    by_id = {document["id"]: document for document in documents}
+    if event_id not in by_id:
+        raise NotFound(f"there is no event {event_id}", code="event.not_found")
+    chain: list[Mapping[str, Any]] = []
+    current: str | None = event_id
+    while current is not None and current in by_id:
+        # Taken out, so that a chain that bites its own tail ends.
+        chain.append(by_id.pop(current))
+        current = chain[-1]["causation_id"]
+    root = chain[-1]["correlation_id"]
+    return [*chain, by_id[root]] if root in by_id else chain
 
 
 def expanded_view(event: Event, read_json: Callable[[str], Any]) -> dict[str, Any]:
