@@ -38,6 +38,8 @@ def failure(error: BaseException, where: str, *, full: bool = False) -> StoreErr
     """
     code: Any = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else _IOERR
+    if primary == _CONSTRAINT and "cannot store" in str(error):  # what a STRICT table says of a value's type
+        return StoreError(f"what is to be written is malformed: {error}", code="store.malformed", where=where)
     if primary in _BROKEN:
         return StoreCorrupt(f"{_BROKEN[primary]}: {error}", code="store.corrupt", where=where)
     if primary == _IOERR and full:

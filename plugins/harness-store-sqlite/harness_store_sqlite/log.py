@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 
 from harness_hookspecs.errors import NotFound, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports
@@ -13,12 +14,13 @@ from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, StoredEve
 from .driver import Connection, DriverError
 from .reader import Readers
 from .writer import Writer
-from .writes import Append, Post, digest_of, pack
+from .writes import Append, Content, Post, pack
 
 __all__ = ["SqliteStore"]
 
 _HEAD = "SELECT seq, hash FROM streams WHERE name = ?"
 _STREAMS = "SELECT name FROM streams WHERE seq > 0 ORDER BY id"
+_HAS_BLOB = "SELECT 1 FROM blobs WHERE digest = ?"
 _BLOB = "SELECT size, deflated, content FROM blobs WHERE digest = ?"
 _POSTED = "SELECT session, command_id, body, taken_seq FROM inbox"
 
@@ -60,7 +62,7 @@ class SqliteStore:
     ) -> tuple[StoredEvent, ...]:
         if not drafts:
             raise StoreError("An append needs at least one event.", code="store.empty", where=stream)
-        contents = [pack(content, claimed=digest) for digest, content in blobs.items()] if blobs else ()
+        contents = [self._packed(content, claimed=digest) for digest, content in blobs.items()] if blobs else ()
         work = Append(stream, drafts, expected_seq, contents, taken, summary)
         self._reach("append.before")
         events = self._writer.run(work)
@@ -81,16 +83,23 @@ class SqliteStore:
         return self._readers.summaries()
 
     def put_blob(self, content: bytes) -> str:
-        packed = pack(content)
+        packed = self._packed(content)
         self._writer.run(packed)
         return packed.digest.hex()
+
+    def _packed(self, content: bytes, *, claimed: str | None = None) -> Content:
+        digest = sha256(content)
+        if claimed is not None and claimed != digest.hexdigest():
+            raise StoreError("The content does not hash to its digest.", code="store.blob", digest=claimed)
+        known = self._readers.first(_HAS_BLOB, (digest.digest(),)) is not None
+        return pack(content, digest.digest(), known=known)
 
     def blob(self, digest: str) -> bytes:
         row = self._readers.first(_BLOB, (bytes.fromhex(digest),)) if _is_digest(digest) else None
         if row is None:
             raise NotFound("There is no content of that digest.", where=digest)
         content = _unpacked(*row)
-        if content is None or digest_of(content).hex() != digest:
+        if content is None or sha256(content).hexdigest() != digest:
             raise StoreCorrupt("The content does not hash to its digest.", code="store.changed", where=digest)
         return content
 

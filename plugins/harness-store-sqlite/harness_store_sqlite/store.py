@@ -49,6 +49,7 @@ def open_store(settings: Settings, host: StoreHost, *, database: DatabaseFactory
     path = host.data_dir / Path(settings.path or _FILE).expanduser()
     said = pragmas(synchronous=settings.synchronous)
     with _named(path):
+        _refuse_affected(path, database)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.path.lexists(path):
             _create(path, database)
@@ -88,7 +89,6 @@ def _connect(path: Path, database: DatabaseFactory, statements: tuple[str, ...],
     handle.connect()
     connection: Connection = handle.connection()
     try:
-        _refuse_affected(connection, path)
         for statement in statements:
             connection.execute(statement).close()
     except BaseException:
@@ -97,8 +97,13 @@ def _connect(path: Path, database: DatabaseFactory, statements: tuple[str, ...],
     return connection
 
 
-def _refuse_affected(connection: Connection, path: Path) -> None:
+def _refuse_affected(path: Path, database: DatabaseFactory) -> None:
+    """Refuse before the file is touched: a database in memory, made the same way, tells the version too."""
+    handle = database("file::memory:")
+    handle.connect()
+    connection: Connection = handle.connection()
     version = connection.execute("SELECT sqlite_version()").fetchone()[0]
+    connection.close()
     if affected(version):
         raise StoreError(
             f"SQLite {version} can lose committed events when several processes use one file",

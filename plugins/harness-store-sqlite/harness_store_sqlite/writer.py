@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from harness_hookspecs.errors import HarnessError, StoreError
+from harness_hookspecs.errors import StoreError
 from harness_hookspecs.host import Ports, WaitLock
 
 from .driver import Connection, DriverError, IntegrityError
@@ -22,6 +22,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _MAX_PLACES = 4096
+_MALFORMED = (AttributeError, OverflowError, TypeError, ValueError)  # what values of wrong types lead to
 
 
 Place = tuple[int | None, int, bytes]
@@ -57,14 +58,17 @@ class Transaction:
 
 
 class _Job:
-    __slots__ = ("error", "leads", "result", "turn", "work")
+    """A work that waits. Unless its transaction is committed or fails with an error, it was lost."""
+
+    __slots__ = ("committed", "error", "leads", "result", "turn", "work")
 
     def __init__(self, work: Work[Any], turn: WaitLock) -> None:
         self.work = work
         self.turn = turn
         self.leads = False
+        self.committed = False
         self.result: Any = None
-        self.error: HarnessError | None = None
+        self.error: StoreError | None = None
 
 
 class Writer:
@@ -125,10 +129,21 @@ class Writer:
         return job
 
     def _follow(self, job: _Job) -> Any:
-        job.turn.acquire()
+        try:
+            job.turn.acquire()
+        except BaseException:  # a signal in the main thread: nobody may wait for this one to lead
+            self._leave(job)
+            raise
         if job.leads:
             self._lead()
         return _outcome(job)
+
+    def _leave(self, job: _Job) -> None:
+        with self._mutex:
+            if job in self._waiting:
+                self._waiting.remove(job)
+        if job.leads:
+            self._hand_over()
 
     # ------------------------------------------------------------------------------------------ leading
 
@@ -168,6 +183,8 @@ class Writer:
             # What the file itself refuses is looked at again, which says exactly why, or that it fits after all.
             self._places.clear()
             result = None
+        except _MALFORMED as error:
+            raise _malformed() from error
         except DriverError as error:
             self._fail(error)
         if result is not None:
@@ -178,14 +195,12 @@ class Writer:
         return written
 
     def _write_together(self, jobs: list[_Job]) -> None:
-        for job in jobs:
-            job.error = StoreError("The transaction of which this was a part did not come to its end.", code="store.io")
         try:
             self._transaction(jobs)
         except StoreError as error:
             for job in jobs:
                 job.error = error
-            if isinstance(error.__cause__, IntegrityError) and len(jobs) > 1:
+            if isinstance(error.__cause__, (IntegrityError, *_MALFORMED)) and len(jobs) > 1:
                 for job in jobs:  # whose fault it was, each finds out by itself
                     self._write_together([job])
 
@@ -204,6 +219,8 @@ class Writer:
         except BaseException:
             self._roll_back()
             raise
+        for job in jobs:
+            job.committed = True
         if len(self._places) > _MAX_PLACES:
             self._places.clear()
         self._places.update(transaction.places)
@@ -222,16 +239,24 @@ class Writer:
 
 
 def _attempt(job: _Job, transaction: Transaction) -> None:
+    job.error = None
     try:
         job.result = job.work.within(transaction)
-        job.error = None
     except StoreError as refusal:
         job.error = refusal
+    except _MALFORMED as error:
+        raise _malformed() from error
+
+
+def _malformed() -> StoreError:
+    return StoreError("What is to be written is not of the promised types.", code="store.malformed")
 
 
 def _outcome(job: _Job) -> Any:
     if job.error is not None:
         raise job.error
+    if not job.committed:
+        raise StoreError("The transaction of which this was a part came to no end.", code="store.io")
     return job.result
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from harness_hookspecs.errors import StoreConflict, StoreError
+from harness_hookspecs.errors import StoreConflict
 from harness_hookspecs.store import GENESIS_HASH, Draft, Posted, StoredEvent
 
 from .driver import Connection
@@ -15,9 +14,10 @@ from .rows import Batch, event, type_of
 from .schema import EVENT_COLUMNS, MAX_ROWS, insert_events
 from .writer import Place, Transaction
 
-__all__ = ["Append", "Content", "Post", "digest_of", "pack"]
+__all__ = ["Append", "Content", "Post", "pack"]
 
 _SMALL_BYTES: Final = 256
+_SAMPLE_BYTES: Final = 65_536
 _PLACE = "SELECT id, seq, hash FROM streams WHERE name = ?"
 _NEW_STREAM = "INSERT INTO streams (name, seq, hash) VALUES (?, 0, ?)"
 _BY_KEY = "SELECT seq, envelope, payload FROM events WHERE sid = ? AND key = ?"
@@ -50,25 +50,23 @@ class Content(NamedTuple):
         return self.alone(transaction.connection, transaction.places)
 
 
-def digest_of(content: bytes) -> bytes:
-    """SHA-256."""
-    return hashlib.sha256(content).digest()
+def pack(content: bytes, digest: bytes, *, known: bool) -> Content:
+    """Make the row of a blob, deflated where that is worth it.
 
-
-def pack(content: bytes, *, claimed: str | None = None) -> Content:
-    """Make the row of a blob, deflated where that is shorter.
-
-    Raises:
-        StoreError: ``store.blob``: the content does not hash to the claimed digest.
+    Args:
+        content: What is to be stored.
+        digest: Its SHA-256.
+        known: Whether it seems to be there, so that no time need be spent on its form.
     """
-    digest = digest_of(content)
-    if claimed is not None and claimed != digest.hex():
-        raise StoreError("The content does not hash to its digest.", code="store.blob", digest=claimed)
-    # The quickest level: what is stored is mostly text, on which the better ones gain little and cost much.
-    deflated = zlib.compress(content, 1) if len(content) > _SMALL_BYTES else content
-    if len(deflated) < len(content):
-        return Content(digest, len(content), 1, deflated)
+    if not known and _shrinks(content):
+        # The quickest level: what is stored is mostly text, on which the better ones gain little and cost much.
+        return Content(digest, len(content), 1, zlib.compress(content, 1))
     return Content(digest, len(content), 0, content)
+
+
+def _shrinks(content: bytes) -> bool:
+    sample = content[:_SAMPLE_BYTES]
+    return len(content) > _SMALL_BYTES and len(zlib.compress(sample, 1)) < 0.9 * len(sample)
 
 
 class Post(NamedTuple):
