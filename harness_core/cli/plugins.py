@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness_core.shell.plugins.catalogue import Catalogue
-from harness_core.shell.plugins.index import open_index
-from harness_core.shell.plugins.opening import remembered_selection
-from harness_core.shell.plugins.policy import STATUSES, Row, Selection, row_document, with_flags
+from harness_core.shell.plugins.index import Index, open_index
+from harness_core.shell.plugins.listing import STATUSES, Listing, configuration_state, kept_listing
 
 from .output import complain, emit, json_option, options_of
 
-__all__ = ["find_project", "plugins"]
+if TYPE_CHECKING:
+    from harness_core.shell.plugins.catalogue import Catalogue
+    from harness_core.shell.plugins.policy import Row
 
-_SWITCHES = ("enable", "disable")
+__all__ = ["find_project", "open_for", "plugins"]
+
+_ELSEWHERE = {"check": ".plugin_check", "enable": ".plugin_switch", "disable": ".plugin_switch"}
 _KINDS = (
     "provider tool role compression validator artifact executor engine rules store sandbox mount approver broker "
     "surface observer"
@@ -25,17 +27,17 @@ _KINDS = (
 
 
 class _Group(click.Group):
-    """Two commands lie in a module of their own, which costs the import of the whole configuration."""
+    """Some commands lie in modules of their own, so that a list does not pay for them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *_SWITCHES]
+        return [*super().list_commands(ctx), *_ELSEWHERE]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _SWITCHES:
+        if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
-        from . import plugin_switch
+        from importlib import import_module
 
-        found: click.Command = getattr(plugin_switch, cmd_name)
+        found: click.Command = getattr(import_module(_ELSEWHERE[cmd_name], __package__), cmd_name)
         return found
 
 
@@ -48,30 +50,31 @@ def plugins(ctx: click.Context) -> None:
         ctx.invoke(list_plugins)
 
 
-def _catalogue(ctx: click.Context, *, fresh: bool = False) -> Catalogue:
-    """What is installed and who takes part; a configuration that is wrong is said and then left out."""
+def open_for(ctx: click.Context, index: Index | None = None) -> Catalogue:
+    """Give what is installed and who takes part, as the options and the configuration say.
+
+    Raises:
+        ConfigError: The configuration is wrong, or somebody names a plugin that is not installed.
+    """
+    from harness_core.shell.plugins.catalogue import Catalogue
+    from harness_core.shell.plugins.opening import remembered_selection, selection_of
+    from harness_core.shell.plugins.policy import Selection, with_flags
+
     options = options_of(ctx)
-    index = open_index(fresh=fresh)
+    index = index or open_index()
 
     def load() -> Selection:
-        from harness_core.shell.plugins.opening import selection_of
-
         from .config import load as load_config
 
         return selection_of(load_config(ctx))
 
-    selection = _selection(remembered_selection(index, find_project(options.project), load, env=os.environ), ctx)
-    catalogue = Catalogue(index, selection)
+    said = remembered_selection(index, find_project(options.project), load, env=os.environ)
+    nothing = "--no-plugins" if options.no_plugins else None
+    catalogue = Catalogue(index, with_flags(said, options.disabled, nothing=nothing))
     for problem in catalogue.problems():
         if problem.code == "plugin.unknown":
             raise problem
-        complain(f"harness: {problem}")
     return catalogue
-
-
-def _selection(said: Selection, ctx: click.Context) -> Selection:
-    options = options_of(ctx)
-    return with_flags(said, options.disabled, nothing="--no-plugins" if options.no_plugins else None)
 
 
 def find_project(start: str | None) -> str:
@@ -104,16 +107,27 @@ def list_plugins(
     ctx: click.Context, kind: str | None = None, status: str | None = None, no_cache: bool = False
 ) -> None:
     """List the installed plugins, broken ones with the reason; none is imported."""
-    catalogue = _catalogue(ctx, fresh=no_cache)
-    rows = [row for row in catalogue.rows if _is_wanted(row, kind, status)]
-    for line in catalogue.complaints():
+    options = options_of(ctx)
+    index = open_index(fresh=no_cache)
+    state = configuration_state(find_project(options.project), os.environ)
+    key = [state, [list(said) for said in options.disabled], options.no_plugins]
+    found = kept_listing(index, key, lambda: _listing(ctx, index))
+    for line in found["complaints"]:
         complain(line)
-    emit(ctx, {"schema": "harness.plugins/1", "items": [row_document(row) for row in rows]}, _listed)
+    items = [item for item in found["items"] if _is_wanted(item, kind, status)]
+    emit(ctx, {"schema": "harness.plugins/1", "items": items}, _listed)
 
 
-def _is_wanted(row: Row, kind: str | None, status: str | None) -> bool:
-    kinds = {provided.kind for provided in row.record.provides}
-    return (kind is None or kind in kinds) and (status is None or row.status == status)
+def _listing(ctx: click.Context, index: Index) -> Listing:
+    from harness_core.shell.plugins.policy import row_document
+
+    catalogue = open_for(ctx, index)
+    return {"items": [row_document(row) for row in catalogue.rows], "complaints": catalogue.complaints()}
+
+
+def _is_wanted(item: Mapping[str, Any], kind: str | None, status: str | None) -> bool:
+    kinds = {offer["kind"] for offer in item["provides"]}
+    return (kind is None or kind in kinds) and (status is None or item["status"] == status)
 
 
 def _listed(document: Mapping[str, Any]) -> str:
@@ -163,11 +177,13 @@ def _line(text: str) -> str:
 @click.pass_context
 def info(ctx: click.Context, plugin: str) -> None:
     """Show all that is known of a plugin: manifest, files, origin, settings, and the lines that choose it."""
-    catalogue = _catalogue(ctx)
+    catalogue = open_for(ctx)
     emit(ctx, _info(catalogue, catalogue.row(plugin)), _informed)
 
 
 def _info(catalogue: Catalogue, row: Row) -> dict[str, Any]:
+    from harness_core.shell.plugins.policy import row_document
+
     record = row.record
     names = {(provided.kind, provided.name) for provided in record.provides}
     chosen = [
@@ -224,7 +240,7 @@ def why(ctx: click.Context, question: str) -> None:
     """Show who answers for a role (planner, worker.ai-generate@reviewer) or an offer (tool:git), and why."""
     from harness_core.shell.plugins.binding import candidates_for
 
-    found = [candidate._asdict() for candidate in candidates_for(_catalogue(ctx), question)]
+    found = [candidate._asdict() for candidate in candidates_for(open_for(ctx), question)]
     emit(ctx, {"schema": "harness.plugin_why/1", "question": question, "items": found}, _explained)
 
 
@@ -233,64 +249,3 @@ def _explained(document: Mapping[str, Any]) -> str:
         _line(f"{'*' if one['answers'] else '-'} {one['plugin']}:{one['name']}  {one['why']}")
         for one in document["items"]
     )
-
-
-# --------------------------------------------------------------------------------------------------- check
-
-
-@plugins.command()
-@click.argument("target", metavar="[ID|PATH]", required=False)
-@click.option(
-    "--import", "run_code", is_flag=True, help="Import it in a child process; check hooks, offers and settings."
-)
-@json_option
-@click.pass_context
-def check(ctx: click.Context, target: str | None, run_code: bool) -> None:
-    """Check plugins, all or one, installed or in a folder; exit 3 when there are findings."""
-    from harness_core.shell.plugins.checking import check_rows
-
-    rows, tried = (_check_folder if target and os.path.isdir(target) else _check_installed)(ctx, target, run_code)
-    found = check_rows(rows, tried)
-    items = [finding._asdict() for finding in found]
-    emit(
-        ctx, {"schema": "harness.plugin_check/1", "checked": len(rows), "imported": run_code, "items": items}, _checked
-    )
-    ctx.exit(3 if items else 0)
-
-
-def _check_folder(_: click.Context, folder: Any, run_code: bool) -> tuple[list[Row], list[Any]]:
-    from harness_core.shell.plugins.checking import folder_row, try_rows
-    from harness_core.shell.ports import make_ports
-
-    row, folders = folder_row(folder)
-    path = [*folders, *open_index().path]
-    return [row], try_rows([row], path, make_ports("threads").processes) if run_code else []
-
-
-def _check_installed(ctx: click.Context, plugin: str | None, run_code: bool) -> tuple[list[Row], list[Any]]:
-    from harness_core.shell.plugins.checking import try_rows
-    from harness_core.shell.ports import make_ports
-
-    catalogue = _catalogue(ctx)
-    rows = [catalogue.row(plugin)] if plugin else list(catalogue.rows)
-    if not run_code:
-        return rows, []
-    tried = try_rows(rows, catalogue.index.path, make_ports("threads").processes)
-    catalogue.learn((record, [flaw for flaw in flaws if flaw.code != "HP047"]) for record, flaws in tried)
-    return rows, tried
-
-
-def _checked(document: Mapping[str, Any]) -> str:
-    count, found = document["checked"], document["items"]
-    lines = [_finding(one) for one in found]
-    return "\n".join(
-        [
-            *lines,
-            f"{count} plugin{'s' if count != 1 else ''} checked, {len(found)} finding{'s' if len(found) != 1 else ''}",
-        ]
-    )
-
-
-def _finding(item: Mapping[str, Any]) -> str:
-    hint = f" ({item['hint']})" if item["hint"] else ""
-    return _line(f"{item['code']}  {item['plugin']}  {item['message']}{hint}")

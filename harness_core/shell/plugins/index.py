@@ -11,19 +11,22 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness_core.shell.ports_startup import read_file, replace_file
 from harness_hookspecs import __version__ as contract_version
-from harness_hookspecs.manifest import Flaw
 
 from .locate import code_state
-from .records import Record, record_from_json, record_to_json
 from .scan import Found, file_state, folders_state, scan
+
+if TYPE_CHECKING:
+    from harness_hookspecs.manifest import Flaw
+
+    from .records import Record
 
 __all__ = ["Index", "cache_folder", "open_index"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> str:
@@ -68,39 +71,51 @@ def _load(file: str, key: Sequence[Any]) -> dict[str, Any]:
 
 
 class Index:
-    """The records of one path, and what is remembered about them. Made by ``open_index``."""
+    """The plugins of one path, and what is remembered about them. Made by ``open_index``."""
 
     def __init__(self, path: Sequence[str], file: str, document: dict[str, Any]) -> None:
         self.path = list(path)
         self.file = file
-        self.records: tuple[Record, ...] = ()
         self._document = document
+        self._records: tuple[Record, ...] | None = None
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The records by id; made of the document when they are first asked for."""
+        if self._records is None:
+            try:
+                self._records = self._recorded()
+            except (TypeError, KeyError, ValueError):  # a damaged index is made again
+                self._document["read"] = {}
+                self.refresh()
+                self._records = self._recorded()
+        return self._records
+
+    def _recorded(self) -> tuple[Record, ...]:
+        from .records import record_from_json
+
+        kept = [document for _, _, _, documents in self._document["read"].values() for document in documents]
+        found = [record_from_json(document) for document in kept]
+        return tuple(sorted(found, key=lambda record: (record.id, record.distribution)))
 
     def refresh(self) -> None:
         """Read again what changed on disk since the document was written."""
         old, new = self._document["read"], {}
-        records: list[Record] = []
-        changed = False
         for found in scan(self.path):
             kept = old.get(found.file)
-            known = _still(kept, found)
-            if known is None:
-                kept, known = self._read(found)
-                changed = True
-            new[found.file] = kept
-            records += known
-        self.records = tuple(sorted(records, key=lambda record: (record.id, record.distribution)))
-        self._document["read"] = new
-        if changed or len(new) != len(old):
+            new[found.file] = kept if _holds(kept, found) else self._read(found)
+        if new != old:
+            self._document["read"] = new
+            self.forget_fact("rows")
             self.save()
 
-    def _read(self, found: Found) -> tuple[list[Any], list[Record]]:
+    def _read(self, found: Found) -> list[Any]:
         from .reading import read_plugins
+        from .records import record_to_json
 
         plugins = read_plugins(found, self.path, contract_version)
         files = [list(state) for plugin in plugins for state in plugin.files]
-        documents = [record_to_json(plugin.record) for plugin in plugins]
-        return [found.modified_ns, found.size_bytes, files, documents], [plugin.record for plugin in plugins]
+        return [found.modified_ns, found.size_bytes, files, [record_to_json(plugin.record) for plugin in plugins]]
 
     def save(self) -> bool:
         """Write the document; ``False`` when the cache cannot be written, which harms nobody."""
@@ -115,12 +130,14 @@ class Index:
         been the cure.
         """
         kept = self._document["verdicts"].get(_plugin(record))
-        if not isinstance(kept, list) or len(kept) != 3 or kept[0] != code_state(record.code):
+        if not isinstance(kept, list) or len(kept) != 4 or kept[0] != code_state(record.code):
             return False
         return not kept[1] or kept[2] == folders_state(self.path)
 
     def known_flaw(self, record: Record) -> Flaw | None:
         """Give what went wrong at the plugin's first import, if that verdict still holds."""
+        from harness_hookspecs.manifest import Flaw
+
         kept = self._document["verdicts"].get(_plugin(record))
         if not isinstance(kept, list) or not kept[1:] or not kept[1] or not self.was_tried(record):
             return None  # the usual case looks at no file
@@ -128,8 +145,15 @@ class Index:
 
     def remember(self, record: Record, flaw: Flaw | None) -> None:
         """Keep a verdict for the code as it is now; ``save`` writes it."""
-        state = [code_state(record.code), flaw, folders_state(self.path) if flaw else None]
+        state = [code_state(record.code), flaw, folders_state(self.path) if flaw else None, record.code]
         self._document["verdicts"][_plugin(record)] = state
+        self.forget_fact("rows")
+
+    def verdict_states(self) -> list[Any]:
+        """Give what bad verdicts depend on, as it is now: the code of each such plugin, and the folders of the path."""
+        verdicts = [kept for kept in self._document["verdicts"].values() if isinstance(kept, list) and len(kept) == 4]
+        bad = [code for _, flaw, _, code in verdicts if flaw]
+        return [[code_state(code) for code in bad], folders_state(self.path)] if bad else []
 
     def fact(self, name: str, key: Any) -> Any:
         """Give what ``keep_fact`` kept under the name when its key was the same, else ``None``."""
@@ -141,19 +165,22 @@ class Index:
         self._document["facts"][name] = [key, value]
         self.save()
 
+    def forget_fact(self, name: str) -> None:
+        """Drop a fact; ``save`` writes that."""
+        self._document["facts"].pop(name, None)
+
 
 def _plugin(record: Record) -> str:
     return f"{record.distribution}/{record.id}"
 
 
-def _still(kept: Any, found: Found) -> list[Record] | None:
-    """The records that were kept for a distribution, if nothing that they were read from has changed."""
+def _holds(kept: Any, found: Found) -> bool:
+    """Whether nothing that was read of a distribution has changed; and whether it is what this program writes."""
     try:
         modified_ns, size_bytes, files, documents = kept
-        if (modified_ns, size_bytes) != (found.modified_ns, found.size_bytes):
-            return None
-        if any(not path or list(file_state(path)) != [path, *state] for path, *state in files):
-            return None
-        return [record_from_json(document) for document in documents]
-    except (TypeError, ValueError, KeyError):
-        return None
+        states = [(path, file_state(path)) for path, _, _ in files]
+        current = all(path and list(state) == known for (path, state), known in zip(states, files, strict=True))
+        sound = all(isinstance(document, dict) for document in documents)
+    except (TypeError, ValueError):
+        return False
+    return (modified_ns, size_bytes) == (found.modified_ns, found.size_bytes) and current and sound

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness_core.shell.ports_startup import read_file
 from harness_hookspecs.errors import PluginError
-from harness_hookspecs.manifest import Flaw, Manifest, manifest_from_table, parse_manifest
+from harness_hookspecs.manifest import Capabilities, Flaw, Manifest, manifest_from_table, parse_manifest
 
 from .names import normalise
 from .records import Record
@@ -89,7 +89,11 @@ def described(record: Record, contract: str, read: Callable[[], tuple[Manifest, 
         summary=manifest.summary,
         spec=manifest.spec,
         provides=manifest.provides,
-        capabilities=None if manifest.capabilities is None else manifest.capabilities._asdict(),
+        capabilities=None if manifest.capabilities is None else _as_json(manifest.capabilities),
         conflicts={normalise(name): reason for name, reason in manifest.conflicts.items()},
         flaw=flaw,
     )
+
+
+def _as_json(capabilities: Capabilities) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in capabilities._asdict().items()}

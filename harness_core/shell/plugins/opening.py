@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .catalogue import Catalogue
 from .index import Index
+from .listing import configuration_state
 from .policy import Named, Selection, with_flags
-from .scan import file_state
 
 if TYPE_CHECKING:
     from harness_core.shell.config.effective import EffectiveConfig
     from harness_hookspecs.host import Processes
 
 __all__ = ["open_catalogue", "remembered_selection", "selection_of"]
-
-_FILES = ("harness", "models", "tools")  # where something is chosen by name
 
 
 def open_catalogue(
@@ -94,24 +91,13 @@ def remembered_selection(
         load: Loads the configuration.
         env: The environment.
     """
-    key = _key(project, env)
+    key = configuration_state(project, env)
     kept = index.fact("selection", key)
     if kept is not None:
         return _from_json(kept)
     selection = load()
     index.keep_fact("selection", key, selection._asdict())
     return selection
-
-
-def _key(project: str, env: Mapping[str, str]) -> list[Any]:
-    """Everything that a selection depends on, as JSON."""
-    home = env.get("HOME", "")
-    user = os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "harness")
-    trust = os.path.join(env.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state"), "harness", "trust")
-    folders = (user, os.path.join(project, ".harness"))
-    files = [os.path.join(folder, f"{name}.yaml") for folder in folders for name in _FILES]
-    states = [list(file_state(file)) for file in (*files, trust)]
-    return [states, sorted([name, value] for name, value in env.items() if name.startswith("HARNESS__"))]
 
 
 def _from_json(document: Mapping[str, Any]) -> Selection:

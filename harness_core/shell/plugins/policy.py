@@ -15,9 +15,7 @@ from harness_hookspecs.manifest import Flaw
 from .names import did_you_mean, normalise
 from .records import Record
 
-__all__ = ["STATUSES", "Named", "Row", "Selection", "judge", "row_document", "unknown_names", "with_flags"]
-
-STATUSES = ("ok", "disabled", "skipped", "broken", "doubled")
+__all__ = ["Named", "Row", "Selection", "judge", "row_document", "unknown_names", "with_flags"]
 
 
 class Named(NamedTuple):
