@@ -100,9 +100,7 @@ def verify_chain(events: Iterable[StoredEvent], head: Head, *, start: Head = Hea
     for event in events:
         if event.seq != seq + 1:
             raise StoreCorrupt(f"expected seq {seq + 1}, found {event.seq}", code="store.gap", seq=seq + 1)
-        draft = Draft(
-            event.id, event.type, event.version, event.actor, event.timestamp, event.refs, event.payload
-        )
+        draft = Draft(event.id, event.type, event.version, event.actor, event.timestamp, event.refs, event.payload)
         last = chain_hash(last, event.stream, event.seq, draft)
         if last != event.hash:
             raise StoreCorrupt(f"event {event.seq} does not match its hash", code="store.changed", seq=event.seq)
@@ -143,9 +141,13 @@ class Store(Protocol):
 
         Raises:
             StoreConflict: ``store.conflict``: the head is not ``expected_seq``, nothing was written;
-                ``store.key_conflict``: a key exists with another payload. Equal keys with equal payloads return the
-                first result and write nothing.
-            StoreError: It could not be written (``store.full``, ``store.readonly``, ``store.io``).
+                ``store.key_conflict``: a key exists with another type or payload, or in a batch of another shape.
+                The same batch again (equal keys, types and payloads at the same places) returns the first result,
+                whatever is expected, and writes nothing; ``store.taken``: a command was taken before, was never
+                posted, or its index names no draft.
+            StoreError: It could not be written (``store.full``, ``store.readonly``, ``store.io``, ``store.busy``), or it
+                may not be: ``store.empty`` (no draft), ``store.line_break`` (in a field of the envelope, where it would
+                make the chain ambiguous), ``store.blob`` (content under a digest not its own).
         """
 
     def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
@@ -179,4 +181,4 @@ class Store(Protocol):
         """A number that differs after any commit of any process; cheap enough for four looks a second."""
 
     def close(self) -> None:
-        """Flush and close; later calls raise ``StoreError``."""
+        """Flush and close; later calls raise ``StoreError`` (``store.closed``), except ``close``."""

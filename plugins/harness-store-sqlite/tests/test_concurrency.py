@@ -202,7 +202,11 @@ def test_in_a_shared_commit_each_gets_its_own_answer(host: FakeHost, store: Sqli
     gathering = Gathering(host, store)
     gathering.run(9, lambda number: appends[number]())
     assert sorted(gathering.problems) == [
-        (1, "store.conflict"), (2, "store.taken"), (5, "store.conflict"), (8, "store.malformed"), (9, "store.malformed"),
+        (1, "store.conflict"),
+        (2, "store.taken"),
+        (5, "store.conflict"),
+        (8, "store.malformed"),
+        (9, "store.malformed"),
     ]
     assert [json.loads(event.payload)["number"] for event in proved(store, STREAM)] == [0, 4, 7]
     assert store.blob(sha256(b"content").hexdigest()) == b"content"
