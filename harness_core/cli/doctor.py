@@ -15,6 +15,7 @@ from harness_core.shell.doctor import (
     check_folders,
     check_python,
     check_sqlite,
+    sqlite_in_use,
 )
 from harness_hookspecs.errors import HarnessError
 
@@ -40,7 +41,12 @@ def doctor(ctx: click.Context, fix: bool) -> None:
 
     folders = folders_of(os.environ)
     places = {"config": folders.config, "data": folders.data, "state": folders.state, "cache": folders.cache}
-    checks = [check_python(), check_sqlite(), check_command(os.environ), *check_folders(places, fix=fix)]
+    checks = [
+        check_python(),
+        check_sqlite(*sqlite_in_use()),
+        check_command(os.environ),
+        *check_folders(places, fix=fix),
+    ]
     checks.append(check_disk(folders.data))
     config, about_config = _config(ctx)
     catalogue, about_plugins = _plugins(ctx, config, fresh=fix)

@@ -18,6 +18,7 @@ EXITS: Final[dict[str, int]] = {
     "config": 3,
     "plugin": 3,
     "plugin.drift": 4,
+    "plugin.not_found": 4,
     "lock.drift": 4,
     "lock": 4,
     "not_found": 4,

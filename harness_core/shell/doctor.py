@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 
 from .ports_startup import read_file
 
-__all__ = ["Checked", "check_command", "check_disk", "check_folders", "check_python", "check_sqlite", "is_affected"]
+__all__ = [
+    "Checked",
+    "check_command",
+    "check_disk",
+    "check_folders",
+    "check_python",
+    "check_sqlite",
+    "is_affected",
+    "sqlite_in_use",
+]
 
 LOW_DISK_BYTES = 1_073_741_824
 _PYTHONS = ((3, 11), (3, 13))
@@ -60,9 +69,8 @@ def is_affected(version: str) -> bool:
     return (3, 7, 0) <= numbers < (3, 51, 3)
 
 
-def check_sqlite() -> Checked:
+def check_sqlite(library: str, version: str) -> Checked:
     """Look at the SQLite library that the log is written with; an affected one is refused by the store."""
-    library, version = _sqlite()
     facts = {"library": library, "version": version, "affected": is_affected(version)}
     if is_affected(version):
         said = f"SQLite {version} ({library}) can lose commits; the store refuses it for files"
@@ -70,7 +78,8 @@ def check_sqlite() -> Checked:
     return Checked("sqlite", "ok", f"SQLite {version} ({library})", None, facts)
 
 
-def _sqlite() -> tuple[str, str]:
+def sqlite_in_use() -> tuple[str, str]:
+    """Give name and version of the library that is used, ``pysqlite3`` where it is installed."""
     try:
         import pysqlite3
     except ImportError:
@@ -139,11 +148,11 @@ def _existing(folder: Path) -> Path:
     return folder
 
 
-def check_disk(folder: Path) -> Checked:
-    """Look at the space that is left where the log lies; under 1 GiB is a warning."""
+def check_disk(folder: Path, *, low_bytes: int = LOW_DISK_BYTES) -> Checked:
+    """Look at the space that is left where the log lies; under ``low_bytes`` is a warning."""
     free_bytes = shutil.disk_usage(_existing(folder)).free
     facts = {"free_bytes": free_bytes, "path": str(folder)}
     said = f"{free_bytes / 1_073_741_824:.1f} GiB free where the log lies"
-    if free_bytes < LOW_DISK_BYTES:
+    if free_bytes < low_bytes:
         return Checked("disk", "warning", said, "make room; harness sessions gc removes old sessions", facts)
     return Checked("disk", "ok", said, None, facts)

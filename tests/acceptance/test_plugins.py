@@ -1,0 +1,378 @@
+"""Plugins from outside: whatever is installed, help, doctor, list and disable work, and the culprit is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from harness_core.cli.main import main
+from harness_hookspecs.contracts.distribution import make_distribution, offers_code
+
+CASES = Path(__file__).parents[1] / "cases"
+TOOL = ({"kind": "tool", "name": "acme"},)
+PROVIDER = ({"kind": "provider", "name": "acme"},)
+GOOD = offers_code(TOOL)
+
+
+class Ran(NamedTuple):
+    """How a command went; ``document`` is what stood on standard output."""
+
+    exit_code: int
+    document: dict[str, Any]
+    err: str
+
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on the path, and a person's own empty folders."""
+    for name in ("CONFIG", "DATA", "STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.delenv("HARNESS_DISABLE_PLUGINS", raising=False)
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+@pytest.fixture
+def command(site: Path, capfd: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command with ``--json``; its standard output must be one document, whatever happens."""
+
+    def run(*words: str) -> Ran:
+        capfd.readouterr()
+        code = main([*words, "--json"])
+        out, err = capfd.readouterr()
+        return Ran(code, json.loads(out), err)
+
+    return run
+
+
+def configure(site: Path, **files: str) -> None:
+    """Write the person's own configuration."""
+    folder = site.parent / "config" / "harness"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+
+
+def listed(command: Command, *words: str) -> dict[str, dict[str, Any]]:
+    ran = command(*words, "plugins", "list")
+    assert ran.exit_code == 0, ran.err
+    return {item["id"]: item for item in ran.document["items"]}
+
+
+# ------------------------------------------------------------------------------------- bad at their import
+
+BAD_IMPORTS = {
+    "raises ImportError": "import nothing_there",
+    "raises SyntaxError": "def (",
+    "raises SystemExit": "raise SystemExit(3)",
+    "raises KeyboardInterrupt": "raise KeyboardInterrupt",
+    "calls os._exit": "import os\nos._exit(0)",
+    "crashes": "import ctypes\nctypes.string_at(0)",
+    "prints": f"print('hello')\n{GOOD}",
+    "has a wrong signature": GOOD.replace("_tools():", "_tools(config):"),
+    "misspells a hook": GOOD.replace("hooks.harness_provide_tools", "hooks.harness_provide_roles").replace(
+        "@implements(hooks.harness_provide_roles)\ndef harness_provide_tools",
+        "from harness_hookspecs.markers import hookimpl\n@hookimpl\ndef harness_provide_tolls",
+    ),
+    "offers another kind": GOOD.replace("kind='tool'", "kind='role'"),
+}
+
+
+@pytest.mark.inv("I-37")
+@pytest.mark.parametrize("code", BAD_IMPORTS.values(), ids=BAD_IMPORTS)
+def test_a_plugin_that_breaks_at_import_stops_nobody_and_is_named(site: Path, command: Command, code: str) -> None:
+    make_distribution(site, "acme-bad", plugin_id="bad", provides=TOOL, code=code)
+    assert main(["--help"]) == main(["plugins", "--help"]) == 0
+    command("config", "check")
+    assert listed(command)["bad"]["status"] == "ok"  # nobody has run it yet
+    told = [check for check in command("doctor").document["checks"] if check["facts"].get("plugin") == "bad"]
+    assert [(check["state"], check["facts"]["distribution"]) for check in told] == [("warning", "acme-bad")]
+    assert "harness plugins disable bad" in told[0]["fix"]
+    ran = command("plugins", "list", "--status", "broken")
+    assert (ran.exit_code, [item["distribution"] for item in ran.document["items"]]) == (0, ["acme-bad"])
+    [line] = ran.err.splitlines()
+    assert "acme-bad 1.0" in line
+    assert "harness plugins disable bad" in line
+    assert command("plugins", "disable", "bad").exit_code == 0
+    assert listed(command)["bad"]["status"] == "disabled"
+
+
+@pytest.mark.inv("I-37")
+def test_an_import_that_never_ends_does_not_stop_what_needs_no_plugin(site: Path, command: Command) -> None:
+    make_distribution(site, "acme-bad", code="while True:\n    pass")
+    assert main(["--help"]) == 0
+    assert "acme-bad" in listed(command)
+    assert command("plugins", "why", "tool:acme").exit_code == 0
+    assert command("plugins", "disable", "acme-bad").exit_code == 0
+    assert command("doctor").document["schema"] == "harness.doctor/1"
+
+
+# ---------------------------------------------------------------------------------- bad before their import
+
+BAD_METADATA: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no manifest": ({"manifest": ""}, "broken", "there is no manifest"),
+    "a manifest that is no TOML": ({"manifest": "manifest = "}, "broken", "not readable TOML"),
+    "an unknown kind": ({"provides": [{"kind": "tol", "name": "a"}], "code": ""}, "broken", "is not a kind"),
+    "another id": ({"manifest_id": "else"}, "broken", "the manifest's id is else"),
+    "another contract": ({"spec": ">=9"}, "skipped", "made for contract >=9"),
+}
+
+
+@pytest.mark.inv("I-37")
+@pytest.mark.parametrize(("words", "status", "reason"), BAD_METADATA.values(), ids=BAD_METADATA)
+def test_a_plugin_that_is_badly_described_is_listed_with_the_reason(
+    site: Path, command: Command, words: dict[str, Any], status: str, reason: str
+) -> None:
+    make_distribution(site, "acme-bad", **words)
+    make_distribution(site, "acme-good")
+    found = listed(command)
+    assert found["acme-bad"]["status"] == status
+    assert reason in found["acme-bad"]["reason"]
+    assert found["acme-good"]["status"] == "ok"
+    assert main(["--help"]) == 0
+    [told] = [one for one in command("doctor").document["checks"] if one["facts"].get("plugin") == "acme-bad"]
+    assert told["state"] == "warning"
+
+
+@pytest.mark.inv("I-37")
+def test_names_that_collide_are_refused_until_a_line_settles_them(site: Path, command: Command) -> None:
+    for name in ("acme-one", "acme-two"):
+        make_distribution(site, name, provides=PROVIDER)
+    configure(site, models="models:\n  m: {provider: acme}\n")
+    found = listed(command)
+    assert [found[name]["status"] for name in ("acme-one", "acme-two")] == ["doubled", "doubled"]
+    assert found["acme-one"]["reason"] == "provider:acme is offered by acme-one and acme-two"
+    ran = command("models", "probe", "m")
+    assert (ran.exit_code, ran.document["code"]) == (3, "plugin.doubled")
+    assert "acme-one and acme-two" in ran.document["message"]
+    configure(site, models="models:\n  m: {provider: 'acme-two:acme'}\n")
+    assert [listed(command)[name]["status"] for name in ("acme-one", "acme-two")] == ["ok", "ok"]
+    why = command("plugins", "why", "provider:acme").document["items"]
+    assert [(one["plugin"], one["answers"]) for one in why] == [("acme-two", True), ("acme-one", False)]
+
+
+@pytest.mark.inv("I-37")
+def test_one_id_in_two_distributions_is_refused_and_both_are_named(site: Path, command: Command) -> None:
+    for name in ("acme-one", "acme-two"):
+        make_distribution(site, name, plugin_id="acme", module=name.replace("-", "_"))
+    ran = command("plugins", "list")
+    items = [item for item in ran.document["items"] if item["id"] == "acme"]
+    assert [item["status"] for item in items] == ["broken", "broken"]
+    assert "acme-one and acme-two" in items[0]["reason"]
+    assert command("plugins", "disable", "acme-two").exit_code == 0
+    statuses = {item["distribution"]: item["status"] for item in command("plugins", "list").document["items"]}
+    assert (statuses["acme-one"], statuses["acme-two"]) == ("ok", "disabled")
+
+
+# ------------------------------------------------------------------------------------- what it depends on
+
+
+@pytest.mark.inv("I-37")
+def test_a_broken_plugin_that_is_needed_ends_with_exit_3(site: Path, command: Command) -> None:
+    make_distribution(site, "acme-bad", provides=PROVIDER, code="raise ValueError('no')")
+    configure(site, models="models:\n  m: {provider: acme}\n")
+    assert command("plugins", "list").exit_code == 0
+    ran = command("models", "probe", "m")
+    assert (ran.exit_code, ran.document["code"]) == (3, "plugin.bound_broken")
+    assert "acme-bad 1.0" in ran.document["message"]
+    assert "ValueError: no" in ran.document["message"]
+
+
+def test_being_installed_changes_nothing(site: Path, command: Command) -> None:
+    before = command("config", "show").document
+    workflow = [{"kind": "role", "name": "workflow", "roles": ["planner"], "default": True}]
+    make_distribution(site, "harness-role-workflow", plugin_id="role-workflow", provides=workflow)
+    answers = command("plugins", "why", "planner").document["items"]
+    pushy = [
+        {"kind": "role", "name": "pushy", "roles": ["planner"], "default": True},
+        {"kind": "tool", "name": "pushy", "default": True, "config": {"type": "object", "properties": {}}},
+    ]
+    make_distribution(site, "acme-pushy", provides=pushy, code=GOOD)
+    assert command("config", "show").document == before
+    assert command("plugins", "why", "planner").document["items"][0] == answers[0]
+
+
+@pytest.mark.req("B-45")
+def test_a_strangers_provider_appears_in_the_list(site: Path, command: Command) -> None:
+    make_distribution(site, "acme-provider", provides=PROVIDER)
+    item = listed(command, "--no-plugin", "acme_provider")["acme-provider"]
+    assert (item["provides"][0]["kind"], item["status"], item["reason"]) == (
+        "provider", "disabled", "disabled by --no-plugin"
+    )  # fmt: skip
+    ran = command("plugins", "list", "--kind", "provider")
+    assert "acme-provider" in [one["id"] for one in ran.document["items"]]
+    assert all(any(offer["kind"] == "provider" for offer in one["provides"]) for one in ran.document["items"])
+
+
+@pytest.mark.parametrize("way", ["flag", "variable", "all", "file"])
+def test_a_plugin_is_left_out_in_every_way(
+    site: Path, command: Command, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    make_distribution(site)
+    words = {"flag": ["--no-plugin=Acme.Tool"], "all": ["--no-plugins"]}.get(way, [])
+    if way == "variable":
+        monkeypatch.setenv("HARNESS_DISABLE_PLUGINS", "acme_tool")
+    if way == "file":
+        configure(site, harness="plugins: {disable: [ACME-tool]}\n")
+    assert listed(command, *words)["acme-tool"]["status"] == "disabled"
+
+
+@pytest.mark.parametrize("way", ["flag", "variable", "file"])
+def test_a_name_that_nobody_has_is_an_error_with_its_place(
+    site: Path, command: Command, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    make_distribution(site)
+    if way == "variable":
+        monkeypatch.setenv("HARNESS_DISABLE_PLUGINS", "acme-tol")
+    if way == "file":
+        configure(site, harness="plugins:\n  disable: [acme-tol]\n")
+    ran = command(*(["--no-plugin", "acme-tol"] if way == "flag" else []), "plugins", "list")
+    assert (ran.exit_code, ran.document["code"]) == (3, "plugin.unknown")
+    assert ran.document["hint"] == "did you mean acme-tool?"
+    where = {"flag": "--no-plugin", "variable": "HARNESS_DISABLE_PLUGINS", "file": "harness.yaml:2:"}[way]
+    assert where in ran.document["where"]
+    assert command("doctor").document["schema"] == "harness.doctor/1"
+
+
+def test_mode_explicit_takes_only_who_is_allowed_and_declares(site: Path, command: Command) -> None:
+    make_distribution(site, "acme-a")
+    make_distribution(site, "acme-b", provides=[{"kind": "tool", "name": "b"}], capabilities=None)
+    make_distribution(site, "acme-c", provides=[{"kind": "tool", "name": "c"}])
+    configure(site, harness="plugins: {mode: explicit, allow: [acme-a, acme_b]}\n")
+    found = listed(command)
+    assert [found[f"acme-{one}"]["status"] for one in "abc"] == ["ok", "skipped", "disabled"]
+    assert found["acme-b"]["capabilities"] == "undeclared"
+
+
+def test_what_is_switched_off_can_be_switched_on_again(site: Path, command: Command) -> None:
+    make_distribution(site)
+    work = site.parent / "work" / ".harness"
+    work.mkdir()
+    (work / "harness.yaml").write_text("# mine\nproject: x\n", encoding="utf-8")
+    ran = command("plugins", "disable", "acme_tool")
+    assert (ran.document["changed"], ran.document["disable"]) == (True, ["acme-tool"])
+    assert (work / "harness.yaml").read_text() == "# mine\nproject: x\nplugins:\n  disable: [acme-tool]\n"
+    assert command("plugins", "disable", "acme-tool").document["changed"] is False
+    assert command("plugins", "enable", "ACME.tool").document["disable"] == []
+    assert listed(command)["acme-tool"]["status"] == "ok"
+    assert command("plugins", "disable", "nobody").exit_code == 4
+    assert command("plugins", "enable", "nobody").exit_code == 4
+
+
+# ---------------------------------------------------------------------------------- list, check and cost
+
+
+def test_the_document_of_a_list_is_the_golden_one(site: Path, command: Command) -> None:
+    touches = {"network": ["api.acme.example"], "filesystem": ["read:${models_dir}"], "threads": True}
+    role = {"kind": "role", "name": "acme.reviewer", "roles": ["planner"], "config": {"type": "object"}}
+    make_distribution(site, "acme-good", version="1.2", provides=[*TOOL, role], capabilities=touches)
+    make_distribution(site, "acme-bad", manifest="", direct_url={"url": "file:///src/acme", "dir_info": {}})
+    make_distribution(site, "acme-old", spec="<0.1", provides=PROVIDER, capabilities=None)
+    document = command("plugins", "list").document
+    ours = [item for item in document["items"] if item["id"].startswith("acme-")]
+    golden = json.loads((CASES / "plugins_list.json").read_text(encoding="utf-8"))
+    assert {**document, "items": ours} == golden
+    Draft202012Validator(command("config", "schema", "harness.plugins/1").document["json_schema"]).validate(document)
+    assert document["items"] == sorted(document["items"], key=lambda item: item["id"])
+
+
+def test_check_finds_what_is_wrong_by_code_and_ends_with_exit_3(site: Path, command: Command) -> None:
+    make_distribution(site, "acme-bad", code="import nothing_there", capabilities=None)
+    schema = {"type": "object", "properties": {"url": {"type": "text"}}}
+    make_distribution(site, "acme-odd", plugin_id="odd", provides=[{"kind": "tool", "name": "o", "config": schema}])
+    make_distribution(site, "acme-good", provides=[{"kind": "tool", "name": "good"}])
+    ran = command("plugins", "check", "acme-bad")
+    assert (ran.exit_code, [one["code"] for one in ran.document["items"]]) == (3, ["HP014"])
+    assert [one["code"] for one in command("plugins", "check", "odd").document["items"]] == ["HP009", "HP013"]
+    codes = [one["code"] for one in command("plugins", "check", "acme-bad", "--import").document["items"]]
+    assert codes == ["HP014", "HP030"]
+    assert listed(command)["acme-bad"]["status"] == "broken"  # what was learnt is kept
+    assert command("plugins", "check", "acme-good", "--import").exit_code == 0
+    assert command("plugins", "check", "nobody").exit_code == 4
+
+
+def test_a_folder_that_is_not_installed_can_be_checked(tmp_path: Path, command: Command) -> None:
+    made = make_distribution(tmp_path / "src" / "acme-tool")
+    (made.package.parent / "pyproject.toml").write_text('[project]\nname = "acme-tool"\n', encoding="utf-8")
+    for folder in (made.package, made.package.parent):
+        ran = command("plugins", "check", str(folder), "--import")
+        assert (ran.exit_code, ran.document["items"]) == (0, []), folder
+    (made.package / "__init__.py").write_text("def harness_provide_tools(): return []", encoding="utf-8")
+    ran = command("plugins", "check", str(made.package.parent), "--import")
+    assert (ran.exit_code, [one["code"] for one in ran.document["items"]]) == (3, ["HP040"])
+
+
+HEAVY = ("attr", "pydantic", "yaml", "pluggy", "orjson", "jsonschema", "requests", "peewee", "llama_cpp", "tomllib",
+         "importlib.metadata", "subprocess", "dummy_0", "dummy_99")  # fmt: skip
+
+
+def environment(site: Path) -> dict[str, str]:
+    """As for a person: compiled files are written, once."""
+    folder = site.parent
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    path = os.pathsep.join([str(site), *filter(None, sys.path)])
+    return {**kept, "PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(folder / "pyc"), "COVERAGE_PROCESS_START": ""}
+
+
+@pytest.mark.inv("I-37")
+def test_a_list_imports_no_plugin_and_little_else(site: Path) -> None:
+    for number in range(100):
+        make_distribution(site, f"dummy-{number}", provides=[{"kind": "tool", "name": f"t{number}"}])
+    code = (
+        "import sys; from harness_core.cli.main import main; main(['plugins', 'list', '--json']);"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    for warm in (False, True):
+        done = subprocess.run([sys.executable, "-c", code], env=environment(site), capture_output=True, check=True)
+        assert len([one for one in json.loads(done.stdout)["items"] if one["id"].startswith("dummy-")]) == 100
+        imported = done.stderr.decode().strip().splitlines()[-1]
+        assert not warm or imported == "[]"
+        assert "dummy_" not in imported
+
+
+def test_a_list_costs_little_and_stays_flat(site: Path, tmp_path: Path) -> None:
+    """Processor time, the least of several rounds: 0 and 100 plugins against an interpreter that does nothing."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for number in range(100):
+        make_distribution(site, f"dummy-{number}", provides=[{"kind": "tool", "name": f"t{number}"}])
+    run = "from harness_core.cli.main import main; main([{}])"
+    listing = run.format("'plugins', 'list'")
+    jobs = {
+        "bare": ("pass", empty),
+        "version": (run.format("'--version'"), empty),
+        "none": (listing, empty),
+        "hundred": (listing, site),
+    }
+    spent = {name: _least_seconds(code, environment(folder), rounds=5) for name, (code, folder) in jobs.items()}
+    bare = spent["bare"]
+    assert spent["version"] <= 3 * bare, spent
+    assert spent["none"] <= 6 * bare, spent
+    assert spent["hundred"] <= 1.2 * spent["none"], spent
+
+
+def _least_seconds(code: str, env: dict[str, str], *, rounds: int) -> float:
+    import resource
+
+    found = []
+    for _ in range(rounds + 1):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(found[1:])  # the first round fills caches
