@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from harness_hookspecs.errors import ConfigError
+from harness_hookspecs.host import Ports
 
-__all__ = ["PORT_SETS", "make_ports"]
+if TYPE_CHECKING:
+    from .failpoints import Failpoints
+
+__all__ = ["PORT_SETS", "HostPorts", "make_ports"]
 
 PORT_SETS = ("threads", "inline", "simulated")
 
 
-def make_ports(kind: str, *, seed: int = 0) -> Any:
+class HostPorts(Ports, Protocol):
+    """What the host itself has of ports, beside what plugins see."""
+
+    failpoints: Failpoints
+
+    def close(self) -> None:
+        """Give back threads that wait for work; called last, by the thread that made the ports."""
+
+
+def make_ports(kind: str, *, seed: int = 0) -> HostPorts:
     """A new set of ports.
 
     Args:
@@ -19,7 +32,7 @@ def make_ports(kind: str, *, seed: int = 0) -> Any:
         seed: For ``simulated``: decides every switch, time, id and random number.
 
     Raises:
-        ConfigError: For another kind.
+        ConfigError: For another kind, or for a wrong ``HARNESS_FAILPOINT``.
     """
     if kind == "threads":
         from .threads import ThreadPorts

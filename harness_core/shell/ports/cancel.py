@@ -9,43 +9,55 @@ from harness_hookspecs.errors import Cancelled
 __all__ = ["Token"]
 
 
+def _nothing() -> None:
+    """What follows a cancel where nothing has to."""
+
+
 class Token:
     """Implements :class:`~harness_hookspecs.host.CancelToken`, and ``cancel``.
 
-    It needs no lock: the reason is written before the callbacks are taken, and a callback is taken by whoever pops it.
+    It needs no lock, so a signal handler may cancel it while the interrupted thread is inside it: the reason is
+    written before the callbacks are taken, and a callback belongs to whoever takes it out. Callbacks only wake
+    someone; they do not raise.
+
+    Args:
+        after: Called at the end of ``cancel``; the simulation switches there.
     """
 
-    def __init__(self) -> None:
-        self._reason: str | None = None
-        self._callbacks: dict[int, Callable[[], None]] = {}
+    def __init__(self, after: Callable[[], None] = _nothing) -> None:
+        self._reasons: dict[str, str] = {}
+        self._callbacks: dict[object, Callable[[], None]] = {}
+        self._after = after
 
     @property
     def reason(self) -> str | None:
-        return self._reason
+        return self._reasons.get("first")
 
     def cancelled(self) -> bool:
-        return self._reason is not None
+        return bool(self._reasons)
 
     def raise_if_cancelled(self) -> None:
-        if self._reason is not None:
-            raise Cancelled(f"cancelled: {self._reason}", reason=self._reason)
+        if self._reasons:
+            raise Cancelled(f"cancelled: {self.reason}", reason=self.reason)
 
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
-        key = id(callback)
-        self._callbacks[key] = callback
-        if self._reason is not None and self._callbacks.pop(key, None) is not None:
-            callback()
-        return lambda: self._forget(key)
+        place = object()  # the same callback may be given twice
+        self._callbacks[place] = callback
+        if self._reasons:
+            self._call(place)
+        return lambda: self._forget(place)
 
-    def _forget(self, key: int) -> None:
-        self._callbacks.pop(key, None)
+    def _forget(self, place: object) -> None:
+        self._callbacks.pop(place, None)
+
+    def _call(self, place: object) -> None:
+        callback = self._callbacks.pop(place, None)
+        if callback is not None:
+            callback()
 
     def cancel(self, reason: str) -> None:
-        """Set the token; a second call changes nothing."""
-        if self._reason is not None:
-            return
-        self._reason = reason
-        for key in list(self._callbacks):
-            callback = self._callbacks.pop(key, None)
-            if callback is not None:
-                callback()
+        """Set the token; of several reasons the first one stays."""
+        self._reasons.setdefault("first", reason)
+        for place in list(self._callbacks):
+            self._call(place)
+        self._after()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import signal
 import sys
 
@@ -33,6 +35,7 @@ FAILPOINTS = (
 """Every boundary a crash is tried at (contract.md, Ports)."""
 
 ACTIONS = ("kill", "raise", "stop")
+_FORM = re.compile(rf"(?P<name>[a-z.]+)(@(?P<nth>[1-9][0-9]{{0,8}}))?:(?P<action>{'|'.join(ACTIONS)})")
 
 
 class Failpoints:
@@ -40,18 +43,29 @@ class Failpoints:
 
     The form is ``NAME[@N]:kill|raise|stop``: at the N-th time (1 when omitted) the process is killed, an error is
     raised there, or the process is stopped until it is continued.
+
+    Args:
+        setting: Instead of ``HARNESS_FAILPOINT``.
+
+    Raises:
+        ConfigError: ``failpoint.form``: the setting has another form, or names no boundary.
     """
 
     def __init__(self, setting: str | None = None) -> None:
         text = os.environ.get("HARNESS_FAILPOINT", "") if setting is None else setting
         self.reached: dict[str, int] = {}
+        self._counts: dict[str, itertools.count[int]] = {}
         self._name, self._nth, self._action = _parse(text) if text else ("", 0, "")
 
     def reach(self, name: str) -> None:
         """Count, and act when this is the one."""
-        count = self.reached[name] = self.reached.get(name, 0) + 1
-        if name != self._name or count != self._nth:
-            return
+        # a counter gives each of several threads a number of its own; a sum would lose some
+        count = next(self._counts.get(name) or self._counts.setdefault(name, itertools.count(1)))
+        self.reached[name] = count
+        if count == self._nth and name == self._name:
+            self._act(name)
+
+    def _act(self, name: str) -> None:
         if self._action == "raise":
             raise InternalError(f"failpoint {name} reached", code="failpoint.raised")
         sys.stderr.flush()
@@ -59,11 +73,11 @@ class Failpoints:
 
 
 def _parse(text: str) -> tuple[str, int, str]:
-    place, _, action = text.rpartition(":")
-    name, _, nth = place.partition("@")
-    if name not in FAILPOINTS or action not in ACTIONS or not (nth or "1").isdecimal():
+    found = _FORM.fullmatch(text)
+    if found is None or found["name"] not in FAILPOINTS:
         raise ConfigError(
             f"HARNESS_FAILPOINT={text!r} is not NAME[@N]:{'|'.join(ACTIONS)}",
+            code="failpoint.form",
             hint=f"names: {', '.join(FAILPOINTS)}",
         )
-    return name, int(nth or "1"), action
+    return found["name"], int(found["nth"] or "1"), found["action"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
-import select
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from harness_hookspecs.host import CancelToken
 from .cancel import Token
 from .failpoints import Failpoints
 from .files import RealFiles
-from .world import RealClock, RealIds, RealProcesses, RealRandom
+from .wake import readable
+from .world import RealClock, RealIds, RealProcesses, RealRandom, open_gate
 
-__all__ = ["ThreadPorts", "ThreadTask"]
+__all__ = ["ThreadPorts", "ThreadTask", "ThreadWaiting"]
 
 _MAX_IDLE_WORKERS = 16
 
@@ -33,7 +34,8 @@ class ThreadPorts:
         self.processes = RealProcesses()
         self.wait = ThreadWaiting()
         self.failpoints = Failpoints()
-        self._idle: list[queue.SimpleQueue[ThreadTask]] = []
+        self._idle: list[queue.SimpleQueue[ThreadTask | None]] = []
+        self._closed = False
 
     def files(self, root: Path) -> RealFiles:
         return RealFiles(root)
@@ -49,25 +51,36 @@ class ThreadPorts:
             threading.Thread(target=self._work, args=(task,), name=f"harness-{name}", daemon=True).start()
         return task
 
-    def _work(self, task: ThreadTask) -> None:
-        mailbox: queue.SimpleQueue[ThreadTask] = queue.SimpleQueue()
-        while True:
+    def close(self) -> None:
+        """Let idle workers end; a busy one ends with its work. What is spawned later still runs."""
+        self._closed = True
+        while self._idle:
+            with contextlib.suppress(IndexError):  # a spawn took the last one
+                self._idle.pop().put(None)
+
+    def _work(self, task: ThreadTask | None) -> None:
+        mailbox: queue.SimpleQueue[ThreadTask | None] = queue.SimpleQueue()
+        while task is not None:
             task.run()
-            del task  # an idle worker keeps nothing of the finished work alive
-            if len(self._idle) >= _MAX_IDLE_WORKERS:
+            task = None  # an idle worker keeps nothing of the finished work alive
+            if self._closed or len(self._idle) >= _MAX_IDLE_WORKERS:
                 return
             self._idle.append(mailbox)
+            if self._closed:  # and perhaps nobody looks at the idle ones any more
+                self.close()
             task = mailbox.get()
 
 
 class ThreadTask:
-    """One piece of work; its end opens a bare lock."""
+    """One piece of work; its end opens a bare lock, which everyone who joins passes on."""
 
     def __init__(self, function: Callable[..., object], args: tuple[object, ...]) -> None:
         self._function: Callable[..., object] | None = function
         self._args = args
         self._error: BaseException | None = None
-        self._ended = threading.Event()
+        self._done = False
+        self._gate = threading.Lock()
+        self._gate.acquire()
 
     def run(self) -> None:
         """Do the work; what it raises is kept for ``join``."""
@@ -77,20 +90,23 @@ class ThreadTask:
         except BaseException as error:  # handed over to whoever joins
             self._error = error
         self._function, self._args = None, ()
-        self._ended.set()
+        self._done = True
+        self._gate.release()
 
     def join(self, timeout_seconds: float | None = None) -> bool:
-        ended = self._ended.wait(timeout_seconds)
-        if ended and self._error is not None:
+        if not _acquired(self._gate, timeout_seconds):
+            return False
+        self._gate.release()
+        if self._error is not None:
             raise self._error
-        return ended
+        return True
 
     def done(self) -> bool:
-        return self._ended.is_set()
+        return self._done
 
 
 class ThreadWaiting:
-    """Waiting with the standard library's primitives."""
+    """Waiting on bare locks: quicker than the standard library's events and queues, and open to a signal handler."""
 
     def lock(self) -> Any:
         return threading.Lock()
@@ -105,87 +121,89 @@ class ThreadWaiting:
         return Token()
 
     def readable(self, fd: int, cancel: CancelToken | None = None, timeout_seconds: float | None = None) -> bool:
-        if cancel is None:
-            return bool(select.select([fd], [], [], timeout_seconds)[0])
-        wake_read, wake_write = os.pipe()
-        forget = cancel.on_cancel(lambda: _wake(wake_write))
+        return readable(fd, cancel, timeout_seconds)
+
+
+def _acquired(gate: threading.Lock, timeout_seconds: float | None) -> bool:
+    if timeout_seconds is None:
+        return gate.acquire()
+    return gate.acquire(timeout=min(max(0.0, timeout_seconds), threading.TIMEOUT_MAX))
+
+
+class _Waiters:
+    """Those who wait for one thing, each on a bare lock of its own, so that a token wakes exactly one of them."""
+
+    def __init__(self) -> None:
+        self._gates: deque[threading.Lock] = deque()
+
+    def open_one(self) -> bool:
         try:
-            ready = select.select([fd, wake_read], [], [], timeout_seconds)[0]
-            return fd in ready and not cancel.cancelled()
+            gate = self._gates.popleft()  # atomic: each gate has one opener
+        except IndexError:
+            return False
+        open_gate(gate)
+        return True
+
+    def wait(self, ready: Callable[[], bool], timeout_seconds: float | None, cancel: CancelToken | None) -> None:
+        """Wait to be woken; return at once when it is ``ready`` after all, for that came before the place here."""
+        gate = threading.Lock()
+        gate.acquire()
+        self._gates.append(gate)
+        forget = cancel.on_cancel(lambda: open_gate(gate)) if cancel is not None else None
+        try:
+            if not ready():
+                _acquired(gate, timeout_seconds)
         finally:
-            forget()
-            os.close(wake_read)
-            os.close(wake_write)
-
-
-def _wake(fd: int) -> None:
-    with contextlib.suppress(OSError):  # the waiter has gone in the same moment
-        os.write(fd, b"x")
+            if forget is not None:
+                forget()
+            with contextlib.suppress(ValueError, IndexError):
+                self._gates.remove(gate)
 
 
 class _Event:
-    """A flag whose waiters each block on a bare lock of their own, so that a token can wake exactly one of them."""
-
     def __init__(self) -> None:
         self._set = False
-        self._waiters: list[threading.Lock] = []
+        self._waiters = _Waiters()
 
     def set(self) -> None:
         self._set = True
-        while self._waiters:
-            try:
-                _open(self._waiters.pop())
-            except IndexError:  # another setter took the last one
-                return
+        while self._waiters.open_one():
+            pass
 
     def is_set(self) -> bool:
         return self._set
 
     def wait(self, timeout_seconds: float | None = None, cancel: CancelToken | None = None) -> bool:
-        gate = threading.Lock()
-        gate.acquire()
-        self._waiters.append(gate)
-        forget = cancel.on_cancel(lambda: _open(gate)) if cancel else None
-        try:
-            if not self._set:
-                gate.acquire(timeout=-1 if timeout_seconds is None else timeout_seconds)
-        finally:
-            if forget is not None:
-                forget()
-            with contextlib.suppress(ValueError):
-                self._waiters.remove(gate)
+        if not self._set:
+            self._waiters.wait(self.is_set, timeout_seconds, cancel)
         if cancel is not None and not self._set:
             cancel.raise_if_cancelled()
         return self._set
 
 
-def _open(gate: threading.Lock) -> None:
-    with contextlib.suppress(RuntimeError):  # opened already, by the flag or by the token
-        gate.release()
-
-
 class _Queue:
+    """What is there is given out even when the token is set; a token only ends waiting."""
+
     def __init__(self) -> None:
-        self._items: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._items: deque[Any] = deque()
+        self._waiters = _Waiters()
 
     def put(self, item: Any) -> None:
-        self._items.put(item)
+        self._items.append(item)
+        self._waiters.open_one()
 
     def get(self, timeout_seconds: float | None = None, cancel: CancelToken | None = None) -> Any:
-        forget = cancel.on_cancel(lambda: self._items.put(_WAKE)) if cancel else None
-        try:
-            while True:
-                try:
-                    item = self._items.get(timeout=timeout_seconds)
-                except queue.Empty:
-                    return None
-                if item is not _WAKE:
-                    return item
-                if cancel is not None:
-                    cancel.raise_if_cancelled()
-        finally:
-            if forget is not None:
-                forget()
-
-
-_WAKE = object()
+        end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while True:
+            with contextlib.suppress(IndexError):
+                return self._items.popleft()
+            if cancel is not None:
+                cancel.raise_if_cancelled()
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            try:
+                self._waiters.wait(lambda: bool(self._items), left, cancel)
+            except BaseException:  # Ctrl-C: perhaps a put had chosen this one
+                self._waiters.open_one()
+                raise

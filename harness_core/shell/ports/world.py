@@ -1,4 +1,4 @@
-"""The real clock, ids, randomness and processes."""
+"""The real clock, ids, randomness and processes, and the texts of times and ids for every set of ports."""
 
 from __future__ import annotations
 
@@ -6,56 +6,75 @@ import contextlib
 import os
 import random
 import secrets
-import signal
-import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from harness_hookspecs.errors import Cancelled, NotFound
-from harness_hookspecs.host import CancelToken, Completed
+from harness_hookspecs.host import CancelToken
 
-__all__ = ["RealClock", "RealIds", "RealProcesses", "RealRandom", "timestamp_of"]
+from .processes import RealProcesses
+
+__all__ = ["RealClock", "RealIds", "RealProcesses", "RealRandom", "open_gate", "timestamp_of", "ulid_of", "uuid7_of"]
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_DRAIN_SECONDS = 2.0
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def timestamp_of(moment: datetime) -> str:
-    """UTC text with milliseconds, ``2026-11-29T18:30:05.123Z``."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+def timestamp_of(moment_ms: int) -> str:
+    """UTC text of milliseconds since 1970, ``2026-11-29T18:30:05.123Z``, in every time zone and language."""
+    seconds, rest = divmod(moment_ms, 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(seconds)) + f"{rest:03d}Z"
+
+
+def uuid7_of(stamp: int, chance: bytes) -> str:
+    """A UUIDv7 (RFC 9562) of a 60-bit stamp (48 bits of milliseconds, 12 of a counter) and eight bytes of chance."""
+    high = ((stamp >> 12) << 16) | 0x7000 | (stamp & 0xFFF)
+    low = (0b10 << 62) | (int.from_bytes(chance, "big") >> 2)
+    text = f"{high:016x}{low:016x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def ulid_of(prefix: str, moment_ms: int, chance: bytes) -> str:
+    """``prefix_`` and the ULID of a moment and ten bytes of chance."""
+    number = moment_ms << 80 | int.from_bytes(chance, "big")
+    return f"{prefix}_" + "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
 class RealClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
-        moment = datetime.now(UTC)
-        return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+        return _EPOCH + timedelta(milliseconds=time.time_ns() // 1_000_000)
 
     def timestamp(self) -> str:
-        seconds, rest = divmod(time.time_ns() // 1_000_000, 1000)
-        return time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(seconds)) + f"{rest:03d}Z"
+        return timestamp_of(time.time_ns() // 1_000_000)
 
     def monotonic(self) -> float:
         return time.monotonic()
 
     def sleep(self, seconds: float, cancel: CancelToken | None = None) -> None:
+        seconds = max(0.0, seconds)
         if cancel is None:
             time.sleep(seconds)
             return
-        flag = threading.Event()
-        forget = cancel.on_cancel(flag.set)
+        gate = threading.Lock()  # bare, so that a signal handler may cancel
+        gate.acquire()
+        forget = cancel.on_cancel(lambda: open_gate(gate))
         try:
-            flag.wait(seconds)
+            gate.acquire(timeout=min(seconds, threading.TIMEOUT_MAX))
         finally:
             forget()
         cancel.raise_if_cancelled()
 
 
+def open_gate(gate: threading.Lock) -> None:
+    """Let the one who waits at a bare lock go on; harmless when the gate is open already."""
+    with contextlib.suppress(RuntimeError):
+        gate.release()
+
+
 class RealIds:
-    """UUIDv7 (RFC 9562) and ULIDs; monotone within the process."""
+    """UUIDv7 and ULIDs; UUIDs rise within the process, also when the clock is set back."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -63,17 +82,11 @@ class RealIds:
 
     def uuid7(self) -> str:
         with self._lock:
-            # 48 bits of milliseconds, 12 bits of a counter, then chance: sorts by creation within one process.
-            stamp = max((time.time_ns() // 1_000_000) << 12, self._last + 1)
-            self._last = stamp
-        high = ((stamp >> 12) << 16) | 0x7000 | (stamp & 0xFFF)
-        low = (0b10 << 62) | int.from_bytes(os.urandom(8), "big") >> 2
-        text = f"{high:016x}{low:016x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+            self._last = stamp = max((time.time_ns() // 1_000_000) << 12, self._last + 1)
+        return uuid7_of(stamp, os.urandom(8))
 
     def ulid(self, prefix: str) -> str:
-        number = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
-        return f"{prefix}_" + "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+        return ulid_of(prefix, time.time_ns() // 1_000_000, os.urandom(10))
 
 
 class RealRandom:
@@ -84,95 +97,3 @@ class RealRandom:
 
     def uniform(self, low: float, high: float) -> float:
         return random.uniform(low, high)  # jitter, not a secret
-
-
-class RealProcesses:
-    """Children in a process group of their own, which ends with the call."""
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: bytes = b"",
-        timeout_seconds: float = 60.0,
-        cancel: CancelToken | None = None,
-        limit_bytes: int = 1_048_576,
-    ) -> Completed:
-        try:
-            child = subprocess.Popen(  # the caller names the program; no shell
-                list(argv),
-                cwd=cwd,
-                env=dict(env) if env is not None else None,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except FileNotFoundError as error:
-            raise NotFound(f"there is no program {argv[0]}", program=argv[0]) from error
-        forget = cancel.on_cancel(lambda: _kill_group(child.pid)) if cancel else (lambda: None)
-        try:
-            return _collect(child, stdin, timeout_seconds, limit_bytes)
-        finally:
-            forget()
-            _kill_group(child.pid)
-            if cancel is not None and cancel.cancelled():
-                raise Cancelled(f"cancelled: {cancel.reason}")
-
-
-def _collect(child: subprocess.Popen[bytes], stdin: bytes, timeout_seconds: float, limit_bytes: int) -> Completed:
-    outputs = [_Bounded(limit_bytes), _Bounded(limit_bytes)]
-    pumps = [
-        threading.Thread(target=output.drain, args=(pipe,), daemon=True)
-        for output, pipe in zip(outputs, (child.stdout, child.stderr), strict=True)
-    ]
-    for pump in pumps:
-        pump.start()
-    feeder = threading.Thread(target=_feed, args=(child, stdin), daemon=True)
-    feeder.start()
-    timed_out = False
-    try:
-        child.wait(timeout_seconds)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-    _kill_group(child.pid)  # also what the child left behind: it would hold the pipes open
-    child.wait()
-    for pump in pumps:
-        pump.join(_DRAIN_SECONDS)
-    stdout, stderr = outputs
-    return Completed(child.returncode, stdout.data(), stderr.data(), timed_out, stdout.cut or stderr.cut)
-
-
-def _feed(child: subprocess.Popen[bytes], data: bytes) -> None:
-    assert child.stdin is not None
-    with contextlib.suppress(BrokenPipeError, OSError):
-        child.stdin.write(data)
-    with contextlib.suppress(BrokenPipeError, OSError):
-        child.stdin.close()
-
-
-class _Bounded:
-    """Keeps the first bytes of a pipe and goes on reading, so that the child never blocks on it."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._room = limit_bytes
-        self._pieces: list[bytes] = []
-        self.cut = False
-
-    def drain(self, pipe: object) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            for piece in iter(lambda: pipe.read1(65536), b""):  # type: ignore[attr-defined]
-                self.cut = self.cut or len(piece) > self._room
-                self._pieces.append(piece[: self._room])
-                self._room -= min(len(piece), self._room)
-            pipe.close()  # type: ignore[attr-defined]
-
-    def data(self) -> bytes:
-        return b"".join(self._pieces)
-
-
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
