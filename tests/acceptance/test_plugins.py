@@ -14,9 +14,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from harness_core.cli.main import main
+from harness_core.shell.plugins.checking import check_rows, folder_row, try_rows
+from harness_core.shell.ports import make_ports
 from harness_hookspecs.contracts.distribution import make_distribution, offers_code
+from harness_hookspecs.host import Processes
 
 CASES = Path(__file__).parents[1] / "cases"
+PLUGINS = Path(__file__).parents[2] / "plugins"
+PROCESSES: Processes = make_ports("threads").processes
 TOOL = ({"kind": "tool", "name": "acme"},)
 PROVIDER = ({"kind": "provider", "name": "acme"},)
 GOOD = offers_code(TOOL)
@@ -315,6 +320,14 @@ def test_a_folder_that_is_not_installed_can_be_checked(tmp_path: Path, command: 
     (made.package / "__init__.py").write_text("def harness_provide_tools(): return []", encoding="utf-8")
     ran = command("plugins", "check", str(made.package.parent), "--import")
     assert (ran.exit_code, [one["code"] for one in ran.document["items"]]) == (3, ["HP040"])
+
+
+def test_every_plugin_of_the_project_keeps_what_its_manifest_promises() -> None:
+    found = [folder_row(str(folder)) for folder in sorted(PLUGINS.glob("harness-*/"))]
+    rows = [row for row, _ in found]
+    tried = try_rows(rows, [*(folder for _, folders in found for folder in folders), *sys.path], PROCESSES)
+    assert check_rows(rows, tried) == []
+    assert len(tried) == len(list(PLUGINS.glob("*/*/harness-plugin.toml"))) > 0
 
 
 HEAVY = ("attr", "pydantic", "yaml", "pluggy", "orjson", "jsonschema", "requests", "peewee", "llama_cpp", "tomllib",
