@@ -400,6 +400,16 @@ def test_explain_takes_a_mapping_a_list_item_and_no_typo() -> None:
     assert caught.value.hint == 'did you mean "T2"?'
 
 
+def test_a_rule_that_does_not_compile_is_an_error_at_its_place() -> None:
+    rules = "    transitions:\n      - {when: artifact.statuz, goto: end}\n    on_failure: failed\n"
+    text = f"stages:\n  s:\n    role: x\n{rules}"
+    sources = Sources((Source("project", "stages", "stages.yaml", text.encode()),))
+    with pytest.raises(ConfigError) as caught:
+        effective_config(sources, schemas={}, check_rule=lambda when: "no statuz" if "statuz" in when else None)
+    assert (caught.value.code, caught.value.where) == ("config.rule", "stages.yaml:5:9")
+    assert "no statuz" in caught.value.message
+
+
 def test_the_six_files_share_one_namespace_without_a_clash() -> None:
     from harness_core.shell.config.core_shapes import file_shapes
 

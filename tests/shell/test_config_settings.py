@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness_core.cli.published import file_name, generated, published_names
-from harness_core.settings.harness import Budget, HarnessSettings, RunSettings
+from harness_core.settings.harness import ROLES, Budget, HarnessSettings, RunSettings
 from harness_core.settings.lint import lint
 from harness_core.settings.models import ModelsSettings
 from harness_core.settings.personas import persona_of
@@ -20,6 +20,7 @@ from harness_core.settings.stages import Stage, StagesSettings
 from harness_core.settings.transitions import rules_of
 from harness_core.shell.config.core_shapes import read_schema
 from harness_core.shell.config.shapes import Shape
+from harness_hookspecs.role import EXECUTOR_ROLES
 
 
 def fields(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -42,6 +43,10 @@ def test_the_published_schemas_are_the_models_own() -> None:
     assert not stale, "python contrib/schemas.py writes them again"
 
 
+def test_the_roles_that_can_be_bound_are_those_of_the_contract() -> None:
+    assert ROLES == EXECUTOR_ROLES
+
+
 @pytest.mark.parametrize("model", [RunSettings, Budget])
 def test_every_limit_of_a_run_has_a_built_in_value_and_none_can_be_taken_away(
     model: type[RunSettings | Budget],
@@ -57,7 +62,7 @@ def test_every_limit_of_a_run_has_a_built_in_value_and_none_can_be_taken_away(
 def test_settings_cannot_be_changed() -> None:
     models = ModelsSettings.model_validate({"models": {"m": {"provider": "p", "own": 1}}})
     with pytest.raises(ValidationError):
-        models.models["m"].context_size = 1
+        setattr(models.models["m"], "context_size", 1)  # noqa: B010 - the assignment itself is a type error
     with pytest.raises(TypeError):
         models.models["n"] = models.models["m"]  # type: ignore[index]
 

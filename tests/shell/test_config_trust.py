@@ -198,12 +198,12 @@ def test_an_unknown_comparator_is_never_stricter() -> None:
 def test_the_project_is_found_from_a_folder_inside_it(place: Place) -> None:
     inner = place.project / "a" / "b"
     inner.mkdir(parents=True)
-    assert find_project(inner, FILES_AT) == place.project
-    assert find_project(place.home, FILES_AT) == place.home
-    assert find_project(inner, FILES_AT, exact=True) == inner
-    assert find_project(place.project / ".harness", FILES_AT, exact=True) == place.project
+    assert find_project(inner) == place.project
+    assert find_project(place.home) == place.home
+    assert find_project(inner, exact=True) == inner
+    assert find_project(place.project / ".harness", exact=True) == place.project
     with pytest.raises(NotFound):
-        find_project(place.project / "nowhere", FILES_AT, exact=True)
+        find_project(place.project / "nowhere", exact=True)
 
 
 def test_the_folders_follow_xdg_and_ignore_relative_ones() -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
-
-import attrs
+from typing import Final, NamedTuple
 
 from harness_hookspecs.errors import NotFound
-from harness_hookspecs.host import Files
 
 __all__ = ["PROJECT_FOLDER", "Folders", "find_project", "folders_of", "shown"]
 
 PROJECT_FOLDER: Final = ".harness"
 
 
-@attrs.frozen
-class Folders:
+class Folders(NamedTuple):
     """Where things of the person lie, by the XDG layout on every system.
 
     Attributes:
@@ -52,32 +49,28 @@ def folders_of(env: Mapping[str, str]) -> Folders:
     )
 
 
-def find_project(start: Path, files_at: Callable[[Path], Files], *, exact: bool = False) -> Path:
+def find_project(start: Path, *, exact: bool = False) -> Path:
     """Find the folder that holds ``.harness``.
 
     Args:
         start: Where to begin; upwards from there the nearest one is taken.
-        files_at: ``ports.files``.
         exact: ``start`` is the project itself (``--project``) and must exist; nothing is searched.
 
     Returns:
         The absolute folder; ``start`` itself when there is no ``.harness`` anywhere.
 
     Raises:
-        NotFound: ``exact`` and there is no such folder.
+        NotFound: ``exact`` and there is no such folder (code ``project.not_found``).
     """
     start = start.resolve()
     if exact:
         if not start.is_dir():
-            raise NotFound(
-                f"there is no folder {start}", code="project.not_found", hint="name the folder that holds .harness"
-            )
+            hint = "name the folder that holds .harness"
+            raise NotFound(f"there is no folder {start}", code="project.not_found", hint=hint)
         return start.parent if start.name == PROJECT_FOLDER else start
-    for folder in (start, *start.parents):
-        facts = files_at(folder).facts(PROJECT_FOLDER)
-        if facts is not None and facts.kind in {"directory", "symlink"}:
-            return folder
-    return start
+    # os.path, because a folder above that may not be looked into holds no project and is no error
+    found = (folder for folder in (start, *start.parents) if os.path.isdir(folder / PROJECT_FOLDER))
+    return next(found, start)
 
 
 def shown(path: Path, home: Path) -> str:

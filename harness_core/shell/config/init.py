@@ -20,7 +20,6 @@ from .folders import PROJECT_FOLDER
 
 __all__ = ["FoundModel", "files_to_write", "find_models", "write_project"]
 
-ARTIFACT: Final = "implementation"
 REPLIES: Final = "demo-replies.yaml"
 
 
@@ -75,7 +74,6 @@ def files_to_write(models: list[FoundModel]) -> dict[str, bytes]:
     fragment = _template("local")
     values = {
         "@DEFAULT@": models[0].name,
-        "@ARTIFACT@": ARTIFACT,
         "@LOCAL@\n": fragment if local.ready else _commented(fragment),
     }
     files = {f"{name}.yaml": _filled(_template(name), values) for name in FILES}

@@ -56,6 +56,7 @@ def load_config(
     Raises:
         ConfigError: The files are wrong in one or more places; the fact ``problems`` has each.
     """
+    project = project.resolve()
     folders = folders_of(env)
     sources = read_sources(project, folders, files_at, env=env, flags=flags or {})
     found = effective_config(sources, schemas=schemas or {}, check_rule=check_rule)

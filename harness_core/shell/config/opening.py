@@ -72,7 +72,7 @@ def open_config(
         ConfigError: The files are wrong.
         NotFound: ``start`` is no folder.
     """
-    project = find_project(Path(start or "."), ports.files, exact=start is not None)
+    project = find_project(Path(start or "."), exact=start is not None)
     return load_config(
         project, ports.files, env=env, flags=flags, schemas=installed_schemas(plugins), check_rule=check_rule
     )
