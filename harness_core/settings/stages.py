@@ -101,10 +101,10 @@ class TransitionRule(Settings):
 class ContextSource(Settings):
     """One thing that goes into the context of the stage."""
 
-    kind: Literal["files", "artifact", "text", "tree", "tool"] = Field(
+    kind: Literal["files", "artifact", "text", "tree", "tool", "git_log", "git_diff"] = Field(
         description=(
-            "files by glob, an earlier artifact by stage, a fixed text, a listing of the workspace (tree), or the "
-            "result of a reading tool."
+            "files by glob, an earlier artifact by stage, a fixed text, a listing of the workspace (tree), the result "
+            "of a reading tool, or the subjects (git_log) or the changes (git_diff) of a range of commits."
         )
     )
     glob: Glob | None = Field(None, description="For files and tree: which files of the workspace, with ** and *.")
@@ -112,8 +112,11 @@ class ContextSource(Settings):
     text: str | None = Field(None, description="For text: the text itself.")
     tool: Name | None = Field(None, description="For tool: the tool that is called, T0 or T1 only.")
     args: JsonObject | None = Field(None, description="For tool: its arguments.")
+    range: Name | None = Field(
+        None, description="For git_log and git_diff: BASE..HEAD; absent: since the last tag, else since the first commit."
+    )
     layer: Literal["L1", "L2", "L3", "L4"] | None = Field(
-        None, description="The layer it belongs to; absent: L1 for text and artifact, L3 otherwise."
+        None, description="The layer it belongs to; absent: L1 for text, artifact and git_log, L2 for git_diff, L3 otherwise."
     )
     max_tokens: Tokens | None = Field(
         None, description="What it may take of the context, in tokens; the rest is cut and marked."

@@ -115,6 +115,7 @@ class SessionLoop:
         self._watchers: list[Any] = []
         self._error: BaseException | None = None
         self._stopped = False
+        self._turning = False
         self.state = machine.new_state()
         self._seq = 0  # of the last committed event
 
@@ -156,7 +157,7 @@ class SessionLoop:
 
     def quiescent(self) -> bool:
         """Whether nothing is under way and nothing waits in the inbox."""
-        return not self._running and not self._inbox
+        return not self._running and not self._inbox and not self._turning
 
     def read_blob(self, digest: str) -> bytes:
         """Content decided here or stored."""
@@ -224,10 +225,13 @@ class SessionLoop:
         """Run turns while there is something to do and nobody else does; look again after letting go."""
         rounds = 0
         while self._inbox and self._token.acquire(blocking=False):
+            self._turning = True
             try:
                 effects = self._round()
             finally:
+                self._turning = False
                 self._token.release()
+            self.wake()
             for effect in effects:
                 self._ports.spawn(self._work, effect, name="effect")
             rounds += 1
@@ -243,11 +247,9 @@ class SessionLoop:
                 command = self._hooks.perform(effect)
                 ticket = self._enqueue(command, durable=False, effect_key=key)
                 self._run(ticket)
-            except HarnessError as error:
+            except BaseException as error:  # whatever it is, everyone who waits must hear of it
                 self._running.pop(key, None)
-                if not self._stopped:
-                    self.stop(error)
-                self.wake()
+                self.stop(error)
                 return
             effect = ticket.effect
 
@@ -381,5 +383,4 @@ class SessionLoop:
             if ticket.takes_effect and rest:
                 ticket.effect = rest.popleft()
             ticket.gate.release()
-        self.wake()
         return list(rest)
