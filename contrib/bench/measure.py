@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-__all__ = ["Figure", "at_least", "at_most", "medians", "microseconds"]
+__all__ = ["Figure", "at_least", "at_most", "cpu_microseconds", "medians", "microseconds"]
 
 
 class Figure(NamedTuple):
@@ -39,6 +39,13 @@ def microseconds(function: Callable[[], object], count: int) -> float:
     begin = time.perf_counter()
     function()
     return (time.perf_counter() - begin) / count * 1e6
+
+
+def cpu_microseconds(function: Callable[[], object], count: int) -> float:
+    """The same of this process's CPU time, for what neither waits nor writes: neighbours disturb it less."""
+    begin = time.process_time()
+    function()
+    return (time.process_time() - begin) / count * 1e6
 
 
 def at_least(bench: str, value: float, unit: str, *, of: tuple[str, float], must: float, aim: float) -> Figure:

@@ -145,9 +145,9 @@ class Store(Protocol):
                 The same batch again (equal keys, types and payloads at the same places) returns the first result,
                 whatever is expected, and writes nothing; ``store.taken``: a command was taken before, was never
                 posted, or its index names no draft.
-            StoreError: It could not be written (``store.full``, ``store.readonly``, ``store.io``, ``store.busy``), or it
-                may not be: ``store.empty`` (no draft), ``store.line_break`` (in a field of the envelope, where it would
-                make the chain ambiguous), ``store.blob`` (content under a digest not its own).
+            StoreError: It could not be written (``store.full``, ``store.readonly``, ``store.io``, ``store.busy``), or
+                may not be: ``store.empty`` (no draft), ``store.line_break`` (in a field of the envelope, where it
+                would make the chain ambiguous), ``store.blob`` (content under a digest not its own).
         """
 
     def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
