@@ -1,0 +1,299 @@
+"""``harness approvals``: what waits for a decision, what was decided and granted, and the answers people give."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness_core.kernel.projections.approvals import approval_items, doubt_items, grant_items
+from harness_core.kernel.projections.artifacts import artifact_ref
+from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.projections.naming import resolve_one
+from harness_hookspecs.errors import CodecError
+from harness_hookspecs.kit.codec import loads
+from harness_hookspecs.kit.render import clip_line, escape_for_terminal, escape_line, labels, table
+
+from .hosting import SESSION, open_host
+from .noun import NounGroup
+from .options import UsageError
+from .output import emit, json_option
+from .session_text import content_lines, short
+
+if TYPE_CHECKING:
+    from harness_core.shell.host import Host
+
+__all__ = ["approvals"]
+
+_FINAL = ("completed", "failed", "cancelled")
+_COLUMNS = 140
+
+
+@click.group(cls=NounGroup, default="list")
+def approvals() -> None:
+    """Show and answer what waits for a decision, and settle effects of which nobody knows whether they happened."""
+
+
+# -- looking ---
+
+
+@approvals.command("list")
+@json_option
+@click.pass_context
+def list_approvals(ctx: click.Context) -> None:
+    """List what waits for a person, the longest waiting first; of all projects, because an answer reaches any."""
+    with open_host(ctx) as host:
+        items = _waiting(host)
+    emit(ctx, {"schema": "harness.approvals/1", "items": items}, _listed)
+
+
+def _waiting(host: Host) -> list[dict[str, Any]]:
+    waiting = [one["id"] for one in host.sessions(every_project=True) if one["status"] not in _FINAL]
+    return _sorted(item for one in waiting for item in _open_items(host, one))
+
+
+def _open_items(host: Host, session_id: str) -> Iterator[dict[str, Any]]:
+    events = list(map(decoded, host.events(session_id)))
+    yield from approval_items(events, session_id)
+    yield from doubt_items(events, session_id)
+
+
+def _every(host: Host, sessions: Iterable[str]) -> list[dict[str, Any]]:
+    return _sorted(
+        item for one in sessions for item in approval_items(map(decoded, host.events(one)), one, history=True)
+    )
+
+
+def _sorted(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(items, key=lambda item: (item["requested_at"], item["id"]))
+
+
+def _listed(document: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            short(item["id"]),
+            short(item["session_id"]),
+            item["stage"],
+            item["tier"] or "-",
+            item["requested_at"],
+            _what(item),
+        )
+        for item in document["items"]
+    ]
+    if not rows:
+        return "nothing waits for a decision"
+    return "\n".join(table(("id", "session", "stage", "tier", "since (UTC)", "what"), rows, columns=_COLUMNS))
+
+
+def _what(item: Mapping[str, Any]) -> str:
+    said = f"{item['name']} {json.dumps(item['args'], ensure_ascii=False)}"
+    return f"in doubt: {said}" if item["kind"] == "in_doubt" else said
+
+
+@approvals.command()
+@click.argument("approval", metavar="A")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, approval: str) -> None:
+    """Show one approval or effect in doubt: its arguments, the rule that asks, and what an answer is bound to."""
+    with open_host(ctx) as host:
+        item = _find(host, approval)
+        preview = host.artifact(artifact_ref(item["preview_ref"])) if item.get("preview_ref") else None
+    text = None if preview is None else preview.decode(errors="replace")
+    emit(ctx, {"schema": "harness.approval/1", **item, "preview": text}, lambda one: _shown(one, preview))
+
+
+def _find(host: Host, reference: str, *, doubts: bool = True) -> dict[str, Any]:
+    found = {item["id"]: item for item in _waiting(host) if doubts or item["kind"] == "approval"}
+    if not any(_names(reference, one) for one in found):
+        every = [document["id"] for document in host.sessions(every_project=True)]
+        found |= {item["id"]: item for item in _every(host, every)}
+    hint = "harness approvals lists those that wait, harness approvals history all"
+    return found[resolve_one(reference, list(found), "approval", hint=hint)]
+
+
+def _names(reference: str, approval_id: str) -> bool:
+    return len(reference) >= 4 and (approval_id.startswith(reference) or approval_id.endswith(reference))
+
+
+def _shown(item: Mapping[str, Any], preview: bytes | None) -> str:
+    pairs = [
+        (item["kind"].replace("_", " "), item["id"]),
+        ("status", item["status"]),
+        ("session", item["session_id"]),
+        ("stage", item["stage"]),
+        ("what", f"{item['name']} ({item['tier'] or 'no tier'})"),
+        ("arguments", json.dumps(item["args"], ensure_ascii=False, indent=2)),
+        ("since", item["requested_at"]),
+    ]
+    if item["kind"] == "approval":
+        pairs += [("why asked", item["rule"]), ("bound to", f"{item['name']}, sha256 {item['digest']}")]
+    lines = labels(pairs)
+    if preview is not None:
+        shown = (
+            content_lines(preview)
+            if item["subject"] == "artifact"
+            else escape_for_terminal(item["preview"]).split("\n")
+        )
+        lines += ["", *(f"  {line}" for line in shown)]
+    return "\n".join([*lines, "", *_answered(item)])
+
+
+def _answered(item: Mapping[str, Any]) -> list[str]:
+    name = short(item["id"])
+    if item["kind"] == "in_doubt":
+        return [f"next  harness approvals settle {name} --happened | --never-happened"]
+    if item["answer"] is not None:
+        answer = item["answer"]
+        why = f": {answer['say'] or answer['reason']}" if answer["say"] or answer["reason"] else ""
+        return [escape_line(f"{item['status']} by {answer['by']} ({answer['via']}) at {answer['at']}{why}")]
+    if item["status"] == "pending":
+        return [f"next  harness approvals answer {name} --approve | --deny | --auto-session"]
+    return ["its session has ended; nothing can be answered any more"]
+
+
+# -- answering ---
+
+
+@approvals.command()
+@click.argument("approval", metavar="A")
+@click.option("--approve", "decision", flag_value="approve", help="Yes, this once.")
+@click.option("--deny", "decision", flag_value="deny", help="No.")
+@click.option("--auto-session", "decision", flag_value="auto_session", help="Yes, and to this tool for the session.")
+@click.option("--say", metavar="TEXT", help="Tell the role something with it.")
+@click.option("--digest", metavar="HEX", help="What you saw; an answer to anything else is refused.")
+@json_option
+@click.pass_context
+def answer(ctx: click.Context, /, approval: str, **given: Any) -> None:
+    """Answer an approval; the first answer stands, from whichever terminal or page it came."""
+    if given["decision"] is None:
+        raise UsageError("one of --approve, --deny or --auto-session is needed")
+    with open_host(ctx) as host:
+        item = _find(host, approval, doubts=False)
+        result = host.answer(item["id"], given["decision"], say=given["say"], digest=given["digest"] or item["digest"])
+    document = {
+        "schema": "harness.answer/1",
+        "approval_id": item["id"],
+        "session_id": item["session_id"],
+        "decision": given["decision"],
+        "stands": type(result).__name__ == "Answered",
+        "by": result.by,
+    }
+    emit(ctx, document, _answer_text)
+
+
+def _answer_text(document: Mapping[str, Any]) -> str:
+    name, by = short(document["approval_id"]), escape_line(document["by"])
+    if not document["stands"]:
+        return f"approval {name} was answered already, by {by}; nothing was changed"
+    said = {"approve": "approved", "deny": "denied", "auto_session": "approved for the session"}[document["decision"]]
+    session = short(document["session_id"])
+    return f"approval {name} {said} by {by}\nnext  harness resume {session}   (unless it is running)"
+
+
+@approvals.command()
+@click.argument("effect", metavar="EFFECT")
+@click.option("--happened", "outcome", flag_value="happened", help="It did; its value may be given.")
+@click.option("--never-happened", "outcome", flag_value="never_happened", help="It did not; it may run now.")
+@click.option("--value", metavar="JSON", help="With --happened: what it gave.")
+@json_option
+@click.pass_context
+def settle(ctx: click.Context, effect: str, outcome: str | None, value: str | None) -> None:
+    """Say whether an effect in doubt happened; without that it is never run again by itself."""
+    if outcome is None:
+        raise UsageError("one of --happened or --never-happened is needed")
+    if value is not None and outcome != "happened":
+        raise UsageError("--value only goes with --happened")
+    result = _value(value)
+    with open_host(ctx) as host:
+        doubts = {item["id"]: item for item in _waiting(host) if item["kind"] == "in_doubt"}
+        hint = "harness approvals lists effects in doubt"
+        item = doubts[resolve_one(effect, list(doubts), "effect", hint=hint)]
+        settled = host.settle(item["id"], outcome, value=result)
+    document = {"schema": "harness.settled/1", "session_id": item["session_id"], **settled}
+    emit(ctx, document, _settled)
+
+
+def _value(text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return loads(text)
+    except CodecError as error:
+        raise UsageError(f"--value is no JSON: {error.message}") from error
+
+
+def _settled(document: Mapping[str, Any]) -> str:
+    said = "happened" if document["outcome"] == "happened" else "never happened"
+    return (
+        f"effect {short(document['effect_id'])}: {said}, says {escape_line(document['by'])}\n"
+        f"next  harness resume {short(document['session_id'])}   (unless it is running)"
+    )
+
+
+# -- history ---
+
+
+@approvals.command()
+@click.argument("session", metavar=f"[{SESSION}]", required=False)
+@json_option
+@click.pass_context
+def history(ctx: click.Context, session: str | None) -> None:
+    """List every approval of this project's sessions, or of one: who answered, how, and what it was bound to."""
+    with open_host(ctx) as host:
+        items = _every(host, _chosen(host, session))
+    emit(ctx, {"schema": "harness.approvals/1", "items": items}, _history)
+
+
+def _chosen(host: Host, session: str | None) -> list[str]:
+    return [host.find(session)] if session is not None else [one["id"] for one in host.sessions()]
+
+
+def _history(document: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            short(item["id"]),
+            short(item["session_id"]),
+            item["tier"],
+            item["status"],
+            f"{item['answer']['by']} ({item['answer']['via']})" if item["answer"] else "-",
+            item["requested_at"][:19],
+            item["digest"][:8],
+            _what(item),
+        )
+        for item in document["items"]
+    ]
+    head = ("id", "session", "tier", "status", "by", "asked (UTC)", "digest", "what")
+    return "\n".join(table(head, rows, columns=_COLUMNS)) if rows else "no approval was ever asked for"
+
+
+@approvals.command()
+@json_option
+@click.pass_context
+def grants(ctx: click.Context) -> None:
+    """List the grants of this project's sessions; each is for one tool at one tier and ends with its session."""
+    with open_host(ctx) as host:
+        items = [
+            item for one in host.sessions() for item in grant_items(map(decoded, host.events(one["id"])), one["id"])
+        ]
+    emit(ctx, {"schema": "harness.grants/1", "items": items}, _granted)
+
+
+def _granted(document: Mapping[str, Any]) -> str:
+    rows: Sequence[Sequence[str]] = [
+        (
+            item["name"],
+            item["tier"],
+            "active" if item["active"] else "ended",
+            short(item["session_id"]),
+            item["by"],
+            item["at"],
+        )
+        for item in document["items"]
+    ]
+    if not rows:
+        return "no grant"
+    lines = table(("tool", "tier", "state", "session", "by", "at (UTC)"), rows)
+    return "\n".join(clip_line(line, _COLUMNS) for line in lines)

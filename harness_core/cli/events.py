@@ -1,0 +1,187 @@
+"""``harness events``: the log as JSON Lines or as lines to read, the chain of causes of an event, and its proof."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from harness_core.kernel.projections.artifacts import artifact_ref
+from harness_core.kernel.projections.event import causes, decoded, event_documents, expanded_view, keeps
+from harness_core.kernel.projections.naming import LAST, resolve_one
+from harness_core.kernel.projections.timeline import Timeline
+from harness_hookspecs.errors import HarnessError, NotFound
+from harness_hookspecs.events import CATEGORIES
+from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.render import labels
+from harness_hookspecs.store import GENESIS_HASH, StoredEvent
+
+from .errors import INTERRUPTED, error_document, exit_of
+from .hosting import SESSION, open_host
+from .noun import NounGroup
+from .options import UsageError
+from .output import complain, emit, json_option, wants_json
+
+if TYPE_CHECKING:
+    from harness_core.shell.host import Host
+
+__all__ = ["events"]
+
+_DIVERGED = 15
+
+
+@click.group(cls=NounGroup, default="show")
+def events() -> None:
+    """Read the event log."""
+
+
+class _Wanted(NamedTuple):
+    after: int
+    until: int | None
+    follow: bool
+    passes: Callable[[Mapping[str, Any]], bool]
+
+
+@events.command(hidden=True)
+@click.argument("session", metavar=f"[{SESSION}]", default=LAST)
+@click.option("--type", "types", metavar="GLOB", default="*", help="Only types that fit, validation.* for example.")
+@click.option("--category", type=click.Choice(CATEGORIES), help="Only this category.")
+@click.option("--from", "first", type=click.IntRange(min=1), metavar="SEQ", default=1, help="From this event on.")
+@click.option("--until", type=click.IntRange(min=1), metavar="SEQ", help="Up to this event.")
+@click.option("--follow", is_flag=True, help="Go on until the session has ended.")
+@click.option("--expand", is_flag=True, help="With messages and manifests in place of their digests.")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, /, session: str, **given: Any) -> int:
+    """Print a session's events in order; with --json one JSON document a line."""
+    first, until = given["first"], given["until"]
+    if until is not None and until < first:
+        raise UsageError(f"--until {until} is before --from {first}")
+    wanted = _Wanted(first - 1, until, given["follow"], keeps(given["types"], given["category"]))
+    try:
+        with open_host(ctx) as host:
+            for stored, document in _documents(host, host.find(session), wanted):
+                _print(ctx, host, stored, document, expand=given["expand"])
+    except HarnessError as error:
+        if not wants_json(ctx):
+            raise
+        # One line, like every other document of this command.
+        click.echo(json.dumps(error_document(error)))
+        complain(f"harness: {error.message}")
+        return exit_of(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _documents(host: Host, session_id: str, wanted: _Wanted) -> Iterator[tuple[StoredEvent, dict[str, Any]]]:
+    """Events with their documents; the one before the first is read for its hash."""
+    root = next(host.events(session_id), None)
+    stream = host.events(session_id, after=max(0, wanted.after - 1), follow=wanted.follow)
+    before = next(stream, None) if wanted.after else None
+    previous = before.hash if before is not None and before.seq == wanted.after else GENESIS_HASH
+    for stored, document in event_documents(stream, previous_hash=previous, root_id=root.id if root else None):
+        if wanted.until is not None and stored.seq > wanted.until:
+            return
+        if wanted.passes(document):
+            yield stored, document
+        if stored.seq == wanted.until:
+            return
+
+
+def _print(ctx: click.Context, host: Host, stored: StoredEvent, document: dict[str, Any], *, expand: bool) -> None:
+    if expand:
+        view = expanded_view(decoded(stored), lambda digest: loads_trusted(host.artifact(artifact_ref(digest))))
+        document = {**document, "payload": view["payload"]}
+    if wants_json(ctx):
+        click.echo(json.dumps(document))
+    else:
+        click.echo(_line(ctx, stored, document, expand=expand))
+
+
+def _line(ctx: click.Context, stored: StoredEvent, document: Mapping[str, Any], *, expand: bool) -> str:
+    timeline = ctx.meta.setdefault(f"{__name__}.timeline", Timeline())
+    line = timeline.line(decoded(stored))
+    text = f"  {line.text}" if line is not None else ""
+    head = f"{stored.seq:>5}  {stored.timestamp[11:23]}  {document['category']:<11}  {stored.type:<32}{text}".rstrip()
+    if not expand:
+        return head
+    payload = json.dumps(document["payload"], indent=2)  # plain ASCII, so nothing in it can move the cursor
+    return "\n".join([head, *(f"       {one}" for one in payload.splitlines())])
+
+
+# -- trace ---
+
+
+@events.command()
+@click.argument("event", metavar="EVENT")
+@json_option
+@click.pass_context
+def trace(ctx: click.Context, event: str) -> None:
+    """Show what caused an event, back to the command that everything began with. EVENT is an id or S:SEQ."""
+    with open_host(ctx) as host:
+        session_id, event_id = _find(host, event)
+        chain_of = causes((document for _, document in event_documents(host.events(session_id))), event_id)
+        correlation = chain_of[0]["correlation_id"]
+        document = {
+            "schema": "harness.trace/1",
+            "session_id": session_id,
+            "event_id": event_id,
+            "correlation_id": correlation,
+            "items": list(chain_of),
+        }
+        emit(ctx, document, _traced)
+
+
+def _find(host: Host, reference: str) -> tuple[str, str]:
+    session, colon, seq = reference.rpartition(":")
+    if colon and seq.isdigit():
+        session_id = host.find(session)
+        found = next(host.events(session_id, after=int(seq) - 1), None) if int(seq) else None
+        if found is None:
+            raise NotFound(f"session {session_id[-8:]} has no event {seq}", code="event.not_found")
+        return session_id, found.id
+    sessions = [document["id"] for document in host.sessions(every_project=True)]
+    owners = {event.id: one for one in sessions for event in host.events(one)}
+    hint = "harness events SESSION --json shows the ids; SESSION:SEQ is another way to name one"
+    event_id = resolve_one(reference.lower(), list(owners), "event", hint=hint)
+    return owners[event_id], event_id
+
+
+def _traced(document: Mapping[str, Any]) -> str:
+    lines = [
+        f"{'' if first else 'caused by '}{item['type']}  seq {item['seq']}  {item['timestamp']}  {item['id']}"
+        for first, item in zip(chain([True], [False] * len(document["items"])), document["items"], strict=False)
+    ]
+    return "\n".join(lines)
+
+
+# -- verify ---
+
+
+@events.command()
+@click.argument("session", metavar=SESSION)
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, session: str) -> int:
+    """Prove a session's log: every event, its end, and all content; exit 15 when it does not verify."""
+    with open_host(ctx) as host:
+        document = host.verify(session)
+    emit(ctx, document, _verified)
+    return 0 if document["equal"] else _DIVERGED
+
+
+def _verified(document: Mapping[str, Any]) -> str:
+    if document["equal"]:
+        copied = document["copied_head"]
+        end = f"head copied out at seq {copied['seq']} agrees" if copied else "no head was copied out yet"
+        return (
+            f"session {document['session_id'][-8:]} verifies: {document['events']} events, {document['contents']} "
+            f"contents, {document['prompts']} prompts; {end}"
+        )
+    bad = document["bad"]
+    pairs = [("verified", f"up to seq {bad['seq'] - 1}"), ("first bad", f"seq {bad['seq']}"), ("what", bad["message"])]
+    return "\n".join(["does NOT verify", *labels([*pairs, ("code", bad["code"])])])

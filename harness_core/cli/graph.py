@@ -1,0 +1,34 @@
+"""``harness graph``: the stages as configured, or what a session did, as Mermaid, DOT or JSON text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from harness_core.kernel.projections.drawing import FORMATS
+
+from .hosting import SESSION, open_host
+from .output import emit, json_option, write_document
+
+__all__ = ["graph"]
+
+
+@click.command()
+@click.argument("session", metavar=f"[{SESSION}]", required=False)
+@click.option("--format", "form", type=click.Choice([*FORMATS, "json"]), default="mermaid", show_default=True)
+@json_option
+@click.pass_context
+def graph(ctx: click.Context, session: str | None, form: str) -> None:
+    """Draw the configured stages, or with a session what it did: how often each way was taken."""
+    with open_host(ctx) as host:
+        document = host.graph(session)
+    if form == "json":
+        write_document(document)
+        return
+    emit(ctx, document, lambda one: _drawn(one, form))
+
+
+def _drawn(document: Mapping[str, Any], form: str) -> str:
+    return FORMATS[form](document)

@@ -1,0 +1,146 @@
+"""The shared options and a command's flags in, an open ``Host`` out, and what else commands about sessions share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import UsageError
+from .output import options_of
+
+if TYPE_CHECKING:
+    from harness_core.shell.host import Host
+    from harness_hookspecs.provider import Chunk
+    from harness_hookspecs.store import StoredEvent
+
+__all__ = ["SESSION", "budget_of", "model_overrides", "open_host", "recorded_flags", "settings_of", "terminal"]
+
+SESSION = "S"
+"""How a session is written in usage lines: its id, either end of it, or @last."""
+
+
+def open_host(
+    ctx: click.Context,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    terminal: tuple[int, int] | None = None,
+    on_event: Callable[[StoredEvent], Any] | None = None,
+    on_chunk: Callable[[str, Chunk], Any] | None = None,
+) -> Host:
+    """Open the host that the shared options ask for; to be used in ``with``.
+
+    Raises:
+        ConfigError: The configuration is wrong.
+        PluginError: A required plugin does not take part.
+        NotFound: The project that is named is no folder.
+    """
+    from harness_core.shell.host import Host
+
+    options = options_of(ctx)
+    return Host.open(
+        options.project,
+        overrides=overrides,
+        options=options,
+        terminal=terminal,
+        on_event=on_event,
+        on_chunk=on_chunk,
+    )
+
+
+def terminal() -> tuple[int, int] | None:
+    """Where a person can be asked: file descriptors to read from and to write to; ``None`` without one.
+
+    People's text goes to stderr, so that is where the question goes; stdout only where stderr leads elsewhere.
+    """
+    if not sys.stdin or not sys.stdin.isatty():
+        return None
+    for stream in (sys.stderr, sys.stdout):
+        if stream and stream.isatty():
+            return sys.stdin.fileno(), stream.fileno()
+    return None
+
+
+def settings_of(given: Iterable[str]) -> dict[str, str]:
+    """The ``--set KEY=VALUE`` flags by key.
+
+    Raises:
+        UsageError: One has no ``=`` or no key, or a key stands twice.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise UsageError(f'--set takes KEY=VALUE, not "{text}"')
+        if key in found:
+            raise UsageError(f"--set {key} is given twice")
+        found[key] = value
+    return found
+
+
+def budget_of(text: str | None) -> dict[str, float] | None:
+    """The limits of ``--budget tokens=N,seconds=N,calls=N``.
+
+    Raises:
+        UsageError: A part is none of them, no number above 0, or stands twice.
+    """
+    if text is None:
+        return None
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = part.strip().partition("=")
+        if name not in ("tokens", "seconds", "calls") or name in found:
+            raise UsageError(f'--budget takes tokens=N,seconds=N,calls=N, each once, not "{part.strip()}"')
+        found[name] = _limit(name, value)
+    return found
+
+
+def _limit(name: str, text: str) -> float:
+    try:
+        number = float(text) if name == "seconds" else int(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < 2**53:
+        kind = "a number" if name == "seconds" else "a whole number"
+        raise UsageError(f'--budget {name} must be {kind} above 0, not "{text}"')
+    return number
+
+
+def model_overrides(ctx: click.Context, model: str | None) -> dict[str, str]:
+    """What ``--model M`` means: M answers in every stage, whatever stage or persona name otherwise."""
+    if model is None:
+        return {}
+    from .config import load
+
+    stages = load(ctx).stages
+    named = [name for name, stage in stages.stages.items() if stage.model or _persona_names_one(stage.role, stages)]
+    return {"default": model, **{f"stages.{name}.model": model for name in named}}
+
+
+def _persona_names_one(role: str, stages: Any) -> bool:
+    from harness_core.settings.personas import persona_of
+
+    return bool(persona_of(role, stages.roles).model)
+
+
+def recorded_flags(host: Host, session_id: str) -> dict[str, Any]:
+    """The flags a session was started with, as overrides: they are the session's own and hold when it is resumed.
+
+    Only those whose key the log still knows; a flag that unset a key left nothing behind.
+    """
+    from harness_core.kernel.projections.artifacts import artifact_ref
+    from harness_core.settings.paths import parse_path
+    from harness_core.shell.config.explain import dig
+    from harness_hookspecs.kit.codec import loads_trusted
+
+    loaded = list(host.events(session_id, types="config.*"))
+    if not loaded:
+        return {}
+    content_ref = loads_trusted(loaded[-1].payload)["content_ref"]
+    document = loads_trusted(host.artifact(artifact_ref(content_ref)))
+    flat = {key: value for file in document["settings"].values() for key, value in file.items()}
+    keys = [path for path, origin in document["origins"].items() if origin["layer"] == "flag" and "[" not in path]
+    ends = [key for key in keys if not any(other.startswith(f"{key}.") for other in keys)]
+    return {key: dig(flat, parse_path(key)) for key in ends}

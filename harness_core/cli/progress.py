@@ -1,0 +1,55 @@
+"""Committed events and provisional model text in, lines on stderr for the person who watches out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.projections.timeline import Timeline
+from harness_hookspecs.host import Clock
+from harness_hookspecs.provider import Chunk
+from harness_hookspecs.store import StoredEvent
+
+__all__ = ["Progress"]
+
+_QUIET_SECONDS = 5.0
+"""While a model writes and nothing else happens, a line at most this often."""
+
+
+class Progress:
+    """Tells what happens, a line each: nothing is redrawn, so any terminal, pipe and screen reader can follow.
+
+    Args:
+        write: Takes one line.
+        clock: For the pause between lines while a model writes.
+    """
+
+    def __init__(self, write: Callable[[str], None], clock: Clock) -> None:
+        self._write, self._clock = write, clock
+        self._timeline = Timeline()
+        self._characters = 0
+        self._told_at = clock.monotonic()
+        self._named = False
+
+    def remember(self, events: Iterable[StoredEvent]) -> None:
+        """Take what happened before, without telling it."""
+        for event in events:
+            self._timeline.line(decoded(event))
+
+    def event(self, event: StoredEvent) -> None:
+        """Tell of one event."""
+        if not self._named:
+            self._named = True
+            self._write(f"session {event.stream.partition(':')[2]}")
+        line = self._timeline.line(decoded(event))
+        if line is not None:
+            self._write(f"{line.mark} {line.text}")
+            self._told_at, self._characters = self._clock.monotonic(), 0
+
+    def chunk(self, session_id: str, chunk: Chunk) -> None:
+        """Count what the model writes, and say now and then that it does."""
+        self._characters += len(chunk.text)
+        now = self._clock.monotonic()
+        if now - self._told_at >= _QUIET_SECONDS:
+            self._told_at = now
+            self._write(f". the model is writing: {self._characters} characters so far")

@@ -1,0 +1,69 @@
+"""``harness replay``: a session in, whether it comes out the same without any call, or where it differs, out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from harness_hookspecs.kit.render import clip_line, escape_line
+
+from .hosting import SESSION, open_host
+from .options import UsageError
+from .output import emit, json_option
+
+__all__ = ["MODES", "replay"]
+
+MODES: Final = ("full", "skip-inference")
+"""The modes there are: fold the log again, or take every decision and enter every role again."""
+
+_DIVERGED = 15
+_SIDE_COLUMNS = 400
+
+
+@click.command()
+@click.argument("session", metavar=SESSION)
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    help="full folds the log; skip-inference also takes every decision again, answers coming from the log.",
+)
+@click.option(
+    "--against", metavar="DIR", help="Decide by the configuration of this folder instead of the recorded one."
+)
+@json_option
+@click.pass_context
+def replay(ctx: click.Context, session: str, mode: str | None, against: str | None) -> int:
+    """Replay a session without a model, a tool or the network; exit 15 names the first event that differs."""
+    if against is not None and mode == "full":
+        raise UsageError("--against decides again, so it goes with --mode skip-inference")
+    chosen = mode or ("full" if against is None else "skip-inference")
+    with open_host(ctx) as host:
+        document = host.replay(session, chosen, against)
+    emit(ctx, document, _replayed)
+    return 0 if document["equal"] else _DIVERGED
+
+
+def _replayed(document: Mapping[str, Any]) -> str:
+    calls = f"{document['model_calls']} model and {document['tool_calls']} tool calls were made"
+    if document["equal"]:
+        roles = f", {document['roles_entered']} role calls entered again" if document["roles_entered"] else ""
+        return f"replayed {document['events']} events{roles}; {calls}; state hash {document['state_hash'][:12]} matches"
+    difference = document["diverged"]
+    if difference is None:
+        return f"the state after {document['events']} events is not the recorded one: {document['state_hash']}"
+    return "\n".join(
+        [
+            f"diverged at event {difference['seq']}",
+            f"  recorded  {_side(difference['recorded'])}",
+            f"  replayed  {_side(difference['replayed'])}",
+            calls,
+        ]
+    )
+
+
+def _side(side: Any) -> str:
+    text = "nothing" if side is None else json.dumps(side, ensure_ascii=False)
+    return clip_line(escape_line(text), _SIDE_COLUMNS)

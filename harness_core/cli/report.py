@@ -1,0 +1,106 @@
+"""``harness report``: what a session used, by stage, role, model and tool, and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from harness_core.kernel.projections.naming import LAST
+from harness_hookspecs.kit.render import labels, table
+
+from .hosting import SESSION, open_host
+from .output import emit, json_option
+
+__all__ = ["report"]
+
+_COLUMNS = ("calls", "failed", "tokens in", "tokens out", "cached", "reasoning", "model s")
+
+
+@click.command()
+@click.argument("session", metavar=f"[{SESSION}]", default=LAST)
+@json_option
+@click.pass_context
+def report(ctx: click.Context, session: str) -> None:
+    """Tokens, time and cost of a session; what is not known is never counted as 0."""
+    with open_host(ctx) as host:
+        document = host.report(session)
+    emit(ctx, document, _shown)
+
+
+def _shown(document: Mapping[str, Any]) -> str:
+    cost = "unknown" if document["cost_usd"] is None else f"{document['cost_usd']} USD"
+    unknown = document["unknown_calls"]
+    pairs = [
+        ("session", document["session_id"]),
+        ("status", document["status"]),
+        ("seconds", f"{document['seconds']}"),
+        ("model calls", f"{document['calls']}, {document['failed_calls']} of them failed"),
+        ("tokens", _tokens(document)),
+        ("unknown", f"{unknown} call{'s' if unknown != 1 else ''} did not report what they used"),
+        ("cost", f"{cost}; unpriced calls: {document['unpriced_calls']}"),
+    ]
+    sections = [
+        "\n".join(labels(pair for pair in pairs if pair[0] != "unknown" or unknown)),
+        _section("stage", document["stages"], "stage", extra=_attempts),
+        _section("persona", document["personas"], "persona"),
+        _section("role", document["roles"], "role"),
+        _section("model", document["models"], "provider", "model_id"),
+        _tools(document["tools"]),
+    ]
+    return "\n\n".join(section for section in sections if section)
+
+
+def _tokens(item: Mapping[str, Any]) -> str:
+    usage = item["usage"]
+    least = "" if usage["known"] else "at least "
+    return (
+        f"{least}{usage['total_tokens']} ({usage['input_tokens']} in, of these {usage['cached_input_tokens']} cached; "
+        f"{usage['output_tokens']} out, of these {usage['reasoning_tokens']} reasoning)"
+    )
+
+
+def _section(title: str, items: Sequence[Mapping[str, Any]], *names: str, extra: Any = None) -> str:
+    if not items:
+        return ""
+    head = (title, *_COLUMNS, *(("seconds", "attempts") if extra else ()))
+    return "\n".join(table(head, [_row(item, names, extra) for item in items]))
+
+
+def _row(item: Mapping[str, Any], names: Iterable[str], extra: Any) -> list[str]:
+    usage = item["usage"]
+    mark = "" if usage["known"] else "+?"
+    return [
+        "/".join(str(item[name]) for name in names) or "-",
+        str(item["calls"]),
+        str(item["failed_calls"]),
+        f"{usage['input_tokens']}{mark}",
+        f"{usage['output_tokens']}{mark}",
+        str(usage["cached_input_tokens"]),
+        str(usage["reasoning_tokens"]),
+        f"{item['model_ms'] / 1000:.2f}",
+        *(extra(item) if extra else ()),
+    ]
+
+
+def _attempts(item: Mapping[str, Any]) -> list[str]:
+    attempts = [attempt for visit in item["visits"] for attempt in visit["attempts"]]
+    failed = sum(attempt["failed"] for attempt in attempts)
+    return [f"{item['seconds']}", f"{len(attempts)}" + (f", {failed} failed" if failed else "")]
+
+
+def _tools(items: Sequence[Mapping[str, Any]]) -> str:
+    if not items:
+        return ""
+    rows = [
+        (
+            item["tool"],
+            str(item["calls"]),
+            str(item["succeeded"]),
+            str(item["failed"]),
+            f"{item['duration_ms'] / 1000:.2f}",
+        )
+        for item in items
+    ]
+    return "\n".join(table(("tool", "calls", "succeeded", "failed", "seconds"), rows))

@@ -1,0 +1,205 @@
+"""``harness run``, ``resume``, ``pause`` and ``cancel``: a text or a session in, its document and an exit code out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import INTERRUPTED
+from .hosting import SESSION, budget_of, model_overrides, open_host, recorded_flags, settings_of, terminal
+from .options import UsageError
+from .output import complain, emit, json_option, wants_json, write_document
+
+if TYPE_CHECKING:
+    from harness_core.shell.host import Host
+
+    from .progress import Progress
+
+__all__ = ["cancel", "pause", "resume", "run"]
+
+_MAX_TEXT_BYTES = 16 * 1024 * 1024
+_AUTO = "auto"
+
+
+def on_ask_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--on-ask``: without a value, and when it is not given, a person is asked on a terminal, else denied."""
+    return click.option(
+        "--on-ask",
+        is_flag=False,
+        flag_value=_AUTO,
+        default=_AUTO,
+        type=click.Choice(["ask", "suspend", "deny", _AUTO]),
+        metavar="[ask|suspend|deny]",
+        help="What an approval does that no policy answers; by default ask on a terminal, else deny.",
+    )(command)
+
+
+def budget_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--budget tokens=N,seconds=N,calls=N``."""
+    return click.option("--budget", metavar="tokens=N,seconds=N,calls=N", help="Limits; reaching one is exit 12.")(
+        command
+    )
+
+
+@click.command()
+@click.argument("text", metavar="TEXT|-")
+@click.option("--model", metavar="M", help="The model that answers in every stage.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a key of the configuration.")
+@on_ask_option
+@click.option("--yolo", is_flag=True, help="Answer approvals with yes, but for destructive tools (T4).")
+@click.option("--yolo-destructive", is_flag=True, help="With --yolo: for destructive tools as well.")
+@budget_option
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of the session's own randomness.")
+@json_option
+@click.pass_context
+def run(ctx: click.Context, /, text: str, **given: Any) -> int:
+    """Run one session to its end or to a pause; - reads the text from stdin.
+
+    Exits: 0 completed, 1 failed, 10 waits (resumable), 11 denied, 12 budget reached (resumable), 13 no provider,
+    14 artifact invalid after retries.
+    """
+    words, on_ask = _text(text), _on_ask(given["on_ask"])
+    begin: dict[str, Any] = {
+        "on_ask": on_ask,
+        "budget": budget_of(given["budget"]),
+        "yolo": _yolo(yolo=given["yolo"], destructive=given["yolo_destructive"]),
+        "seed": given["seed"],
+    }
+    overrides = {**model_overrides(ctx, given["model"]), **settings_of(given["settings"])}
+    return _follow(ctx, on_ask, overrides, lambda host, _: host.start(words, **begin))
+
+
+@click.command()
+@click.argument("session", metavar=SESSION)
+@budget_option
+@on_ask_option
+@click.option("--accept-drift", is_flag=True, help="Go on under the configuration as it is now, and record that.")
+@json_option
+@click.pass_context
+def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
+    """Go on with a session that stopped. Flags it was started with still hold."""
+    on_ask, budget = _on_ask(given["on_ask"]), budget_of(given["budget"])
+    with open_host(ctx) as host:
+        found = host.find(session)
+        flags = recorded_flags(host, found)
+
+    def begin(host: Host, progress: Progress) -> str:
+        progress.remember(host.events(found))
+        host.resume(found, budget=budget, on_ask=on_ask, accept_drift=given["accept_drift"], wait=False)
+        return found
+
+    return _follow(ctx, on_ask, flags, begin)
+
+
+@click.command()
+@click.argument("session", metavar=SESSION)
+@json_option
+@click.pass_context
+def pause(ctx: click.Context, session: str) -> None:
+    """Stop a session after what is in flight, whichever process runs it."""
+    with open_host(ctx) as host:
+        found = host.find(session)
+        host.pause(found)
+        emit(ctx, host.session(found), lambda _: f"asked; whoever runs {found[-8:]} stops after what is in flight")
+
+
+@click.command()
+@click.argument("session", metavar=SESSION)
+@json_option
+@click.pass_context
+def cancel(ctx: click.Context, session: str) -> None:
+    """End a session as cancelled, whichever process runs it."""
+    with open_host(ctx) as host:
+        found = host.find(session)
+        host.cancel(found)
+        emit(ctx, host.session(found), lambda one: _cancelled(one, found))
+
+
+def _cancelled(document: Mapping[str, Any], session_id: str) -> str:
+    if document["status"] == "cancelled":
+        return f"session {session_id[-8:]} is cancelled"
+    return f"asked; whoever runs {session_id[-8:]} ends it within its grace"
+
+
+# -- what was typed ---
+
+
+def _text(text: str) -> str:
+    words = _stdin() if text == "-" else text
+    if not words.strip():
+        raise UsageError("there is nothing to do: the text is empty")
+    try:
+        words.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("the text is not UTF-8") from error
+    return words
+
+
+def _stdin() -> str:
+    data = sys.stdin.buffer.read(_MAX_TEXT_BYTES + 1) if sys.stdin else b""
+    if len(data) > _MAX_TEXT_BYTES:
+        raise UsageError(f"the text on stdin is over {_MAX_TEXT_BYTES} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the text on stdin is not UTF-8, first at byte {error.start}") from error
+
+
+def _on_ask(said: str) -> str:
+    if said != _AUTO:
+        return said
+    return "ask" if terminal() is not None else "deny"
+
+
+def _yolo(*, yolo: bool, destructive: bool) -> str:
+    if destructive and not yolo:
+        raise UsageError("--yolo-destructive only goes with --yolo")
+    return "destructive" if destructive else "on" if yolo else "off"
+
+
+# -- following a session ---
+
+
+def _follow(
+    ctx: click.Context, on_ask: str, overrides: Mapping[str, Any], begin: Callable[[Host, Progress], str]
+) -> int:
+    """Begin, tell what happens, print the result once, and give the exit."""
+    from harness_core.shell.ports import make_ports
+
+    from .interrupt import interruptible
+    from .progress import Progress
+    from .session_text import exit_of_session
+
+    progress = Progress(complain, make_ports("threads").clock)
+    asked = terminal() if on_ask == "ask" else None
+    with open_host(ctx, overrides=overrides, terminal=asked, on_event=progress.event, on_chunk=progress.chunk) as host:
+        for warning in host.config.warnings:
+            complain(f"warning: {warning.text()}")
+        document, number = interruptible(
+            host, lambda: host.wait(begin(host, progress)), lambda number: _forced(ctx, number)
+        )
+        emit(ctx, document, lambda one: _result(host, one))
+    code = exit_of_session(document)
+    final = document["status"] in ("completed", "failed", "cancelled")
+    return code if number is None or final else 128 + number
+
+
+def _result(host: Host, document: Mapping[str, Any]) -> str:
+    from .session_text import result_text
+
+    items = host.artifacts(document["id"])
+    return result_text(document, [(item, host.artifact(item["ref"])) for item in items[-1:]])
+
+
+def _forced(ctx: click.Context, number: int) -> None:
+    from harness_hookspecs.errors import Cancelled
+
+    from .errors import error_document
+
+    if wants_json(ctx):
+        hint = "harness sessions lists it; harness resume goes on with it"
+        code = "interrupted" if 128 + number == INTERRUPTED else "terminated"
+        write_document(error_document(Cancelled("stopped at once by a second signal", code=code, hint=hint)))

@@ -1,0 +1,144 @@
+"""A session's document in, its exit code, what people read of it and what they may type next out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from harness_hookspecs.kit.render import escape_line, labels
+
+from .errors import exit_of_code
+
+__all__ = ["exit_of_session", "next_commands", "result_text", "session_text", "short", "value_text"]
+
+_SUSPENDED, _BUDGET, _FAILED = 10, 12, 1
+
+
+def short(session_id: str) -> str:
+    """What people see of an id: its last eight characters."""
+    return session_id[-8:]
+
+
+def exit_of_session(document: Mapping[str, Any]) -> int:
+    """The exit of a command that ran this session: 0 completed, 10 or 12 when it can be resumed, else why it failed."""
+    status = document["status"]
+    if status == "completed":
+        return 0
+    if status == "failed":
+        return exit_of_code(document["failure"]["code"]) or _FAILED
+    if status == "cancelled":
+        return _FAILED
+    kinds = {waiting["kind"] for waiting in document["waiting"]}
+    return _BUDGET if "budget" in kinds and status == "active" else _SUSPENDED
+
+
+def next_commands(document: Mapping[str, Any]) -> list[str]:
+    """What is worth typing now, the likeliest first."""
+    name, status = short(document["id"]), document["status"]
+    if status == "completed":
+        return [f"harness report {name}", f"harness replay {name}"]
+    if status == "failed":
+        return [f"harness transitions {name}", f"harness events {name}", f"harness prompt show {name}"]
+    if status == "cancelled":
+        return [f"harness events {name}"]
+    found = [command for waiting in document["waiting"] for command in _settle(waiting, name)]
+    budget = any(waiting["kind"] == "budget" for waiting in document["waiting"])
+    return found if budget else [*found, f"harness resume {name}"]
+
+
+def _settle(waiting: Mapping[str, Any], name: str) -> list[str]:
+    kind, what = waiting["kind"], waiting["id"]
+    if kind == "approval":
+        return [f"harness approvals show {short(what)}", f"harness approvals answer {short(what)} --approve"]
+    if kind == "in_doubt":
+        return [f"harness approvals settle {what} --happened", f"harness approvals settle {what} --never-happened"]
+    if kind == "budget":
+        return [f"harness resume {name} --budget {what}=N"]
+    return []
+
+
+def session_text(document: Mapping[str, Any]) -> str:
+    """A session as labelled lines."""
+    usage, failure = document["usage"], document["failure"]
+    pairs = [
+        ("session", document["id"]),
+        ("title", document["title"]),
+        ("status", document["status"]),
+        ("stage", document["stage"] or "-"),
+        ("project", document["project"]),
+        ("created", document["created_at"]),
+        ("updated", document["updated_at"]),
+        ("events", str(document["last_seq"])),
+        ("tokens", tokens_text(usage)),
+        *(("artifact", ref) for ref in document["artifacts"]),
+        *(("waits for", f"{waiting['kind']} {waiting['id']}") for waiting in document["waiting"]),
+    ]
+    if failure is not None:
+        pairs += [("failure", f"{failure['code']}: {failure['message']}")]
+        pairs += [("hint", failure["hint"])] if failure["hint"] else []
+    pairs += [("state hash", document["state_hash"])]
+    return "\n".join([*labels(pairs), *_next(document)])
+
+
+def tokens_text(usage: Mapping[str, Any]) -> str:
+    """Tokens in and out; what a provider did not report is said to be unknown, never 0."""
+    text = f"{usage['input_tokens']} in, {usage['output_tokens']} out"
+    if usage["known"]:
+        return text
+    nothing = not usage["input_tokens"] and not usage["output_tokens"]
+    return "unknown, no call reported them" if nothing else f"at least {text}; some calls reported none"
+
+
+def result_text(document: Mapping[str, Any], artifacts: Iterable[tuple[Mapping[str, Any], bytes]]) -> str:
+    """What a run gives people at its end: the artifacts in words, how it ended, and what to type next.
+
+    Args:
+        document: The session's document.
+        artifacts: The artifacts to show, each with its content.
+    """
+    lines: list[str] = []
+    for item, content in artifacts:
+        head = f"{item['stage']}: {item['type']}, status {item['status']}"
+        lines += [escape_line(head), *(f"  {line}" for line in content_lines(content)), f"  {item['ref']}", ""]
+    lines.append(f"session {short(document['id'])} {_ending(document)}; tokens: {tokens_text(document['usage'])}")
+    return "\n".join([*lines, *_next(document)])
+
+
+def _ending(document: Mapping[str, Any]) -> str:
+    status, failure = document["status"], document["failure"]
+    if failure is not None:
+        hint = f" ({escape_line(failure['hint'])})" if failure["hint"] else ""
+        return f"failed: {escape_line(failure['code'])}: {escape_line(failure['message'])}{hint}"
+    waits = ", ".join(f"{waiting['kind']} {short(waiting['id'])}" for waiting in document["waiting"])
+    said = status.replace("_", " ")
+    return f"{said}, waits for {waits}" if waits and status not in ("completed", "cancelled") else said
+
+
+def _next(document: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{'next' if first else '    '}  {line}"
+        for first, line in zip((True, *[False] * 9), next_commands(document), strict=False)
+    ]
+
+
+def content_lines(content: bytes) -> list[str]:
+    """An artifact's content as labelled lines; what is no JSON is shown as text."""
+    try:
+        value = json.loads(content)
+    except ValueError:
+        return labels([("text", content.decode(errors="replace"))])
+    if not isinstance(value, dict):
+        return labels([("", value_text(value))])
+    return labels((key, value_text(one)) for key, one in value.items())
+
+
+def value_text(value: Any) -> str:
+    """A JSON value in words: a text as it is, a list of texts a line each, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return "\n".join(f"- {one}" for one in value)
+    if value in ([], {}, None):
+        return "-"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,88 @@
+"""``harness sessions``: the index of sessions, and one session's document as it is or as it was at an event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from harness_hookspecs.errors import NotFound
+from harness_hookspecs.kit.render import table
+
+from .hosting import SESSION, open_host
+from .noun import NounGroup
+from .output import emit, json_option
+from .session_text import session_text, short
+
+__all__ = ["STATUSES", "sessions"]
+
+STATUSES: Final = ("created", "active", "paused", "awaiting_approval", "failed", "completed", "cancelled")
+"""The states of a session."""
+
+
+@click.group(cls=NounGroup, default="list")
+def sessions() -> None:
+    """List and show sessions."""
+
+
+@sessions.command("list")
+@click.option("--status", type=click.Choice(STATUSES), help="Only sessions in this state.")
+@click.option("--all", "every", is_flag=True, help="Sessions of all projects.")
+@json_option
+@click.pass_context
+def list_sessions(ctx: click.Context, status: str | None, every: bool) -> None:
+    """List this project's sessions, the newest first."""
+    with open_host(ctx) as host:
+        found = host.sessions(every_project=True)
+        ours = {document["id"] for document in found} if every else {one["id"] for one in host.sessions()}
+    items = [one for one in found if one["id"] in ours and status in (None, one["status"])]
+    document = {
+        "schema": "harness.sessions/1",
+        "items": items,
+        "hidden": {"other_projects": len(found) - len(ours), "other_status": len(ours) - len(items)},
+    }
+    emit(ctx, document, _listed)
+
+
+def _listed(document: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            short(item["id"]),
+            item["updated_at"][:16].replace("T", " "),
+            item["status"],
+            item["stage"] or "-",
+            str(item["usage"]["input_tokens"] + item["usage"]["output_tokens"])
+            + ("" if item["usage"]["known"] else "+?"),
+            item["title"],
+            ", ".join(f"{waiting['kind']} {short(waiting['id'])}" for waiting in item["waiting"]),
+        )
+        for item in document["items"]
+    ]
+    lines = table(("id", "changed (UTC)", "status", "stage", "tokens", "title", "waits for"), rows)
+    hidden = document["hidden"]
+    notes = [
+        f"({count} hidden: {why})"
+        for count, why in (
+            (hidden["other_status"], "another status"),
+            (hidden["other_projects"], "other projects; --all"),
+        )
+        if count
+    ]
+    return "\n".join([*(lines if rows else ["no sessions"]), *notes])
+
+
+@sessions.command()
+@click.argument("session", metavar=SESSION)
+@click.option("--at", type=click.IntRange(min=1), metavar="SEQ", help="As it was after this event.")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, session: str, at: int | None) -> None:
+    """Show one session."""
+    with open_host(ctx) as host:
+        document = host.session(session, at)
+    if at is not None and document["last_seq"] != at:
+        raise NotFound(
+            f"session {short(document['id'])} has no event {at}: it has {document['last_seq']}", code="event.not_found"
+        )
+    emit(ctx, document, session_text)
