@@ -209,8 +209,10 @@ def test_why_tells_the_whole_chain(site: Path) -> None:
         ("role-workflow", False, "harness.yaml:2:3 (bind.planner) names acme"),
     ]
     assert [one.why for one in candidates_for(catalogue, "role:workflow")] == ["the only one that takes part"]
-    with pytest.raises(PluginError):
+    with pytest.raises(PluginError, match="no installed plugin offers tool:nothing"):
         candidates_for(catalogue, "tool:nothing")
+    with pytest.raises(PluginError, match="no default role harness for fixer"):
+        candidates_for(catalogue, "fixer")
 
 
 # ------------------------------------------------------------------------------------------------- parts

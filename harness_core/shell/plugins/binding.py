@@ -96,7 +96,7 @@ def candidates_for(catalogue: Catalogue, question: str) -> list[Candidate]:
         question: ``ROLE``, ``ROLE@PERSONA`` or ``KIND:NAME``.
 
     Raises:
-        PluginError: Nobody installed offers such a thing (``plugin.missing``).
+        PluginError: Nobody installed offers such a thing (``plugin.missing``, for a role ``plugin.no_default_role``).
     """
     kind, colon, name = question.partition(":")
     if colon:
@@ -139,6 +139,8 @@ def _bound(catalogue: Catalogue, role: str, persona: str | None) -> list[Candida
     try:
         answer = answer_for(catalogue, role, persona)
     except PluginError as error:
+        if not promises:
+            raise
         return [Candidate(one.provided.name, one.row.record.id, False, _why_not(one, str(error))) for one in promises]
     return [
         Candidate(
