@@ -124,6 +124,7 @@ class BoundModel:
             tools={reference["name"]: reference["schemaHash"] for reference in references},
         )
         digests, blobs = self._messages(request.messages, hasher)
+        blobs |= self._schemas(request, params.get("responseSchemaHash"))
         turn = request.routing.turn
         prompt_hash = hasher.hexdigest()
         record = self._recorder.recorded_model(scope, turn, prompt_hash)
@@ -159,6 +160,15 @@ class BoundModel:
             self._hashed.append((message, value))
             digests.append(value.hex())
         return digests, blobs
+
+    def _schemas(self, request: ModelRequest, schema_hash: str | None) -> dict[str, bytes]:
+        """The schemas of tools and answer as shown, sent along the first time: what was shown is logged (I-40)."""
+        shown = {self._tools[tool.name].schema_hash: self._tools[tool.name].shown for tool in request.tools}
+        if schema_hash is not None:
+            shown[schema_hash] = lambda: dict(request.response_schema or {})
+        fresh = {value: content for value, content in shown.items() if bytes.fromhex(value) not in self._stored}
+        self._stored |= {bytes.fromhex(value) for value in fresh}
+        return {value: canonical(content()) for value, content in fresh.items()}
 
     def _reservation(self, request: ModelRequest) -> int:
         """Prompt tokens and the longest reply; both are given back as far as they were not used."""

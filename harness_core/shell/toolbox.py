@@ -35,6 +35,10 @@ class Tool:
         """How it stands in manifests and requests."""
         return {"name": self.name, "schemaHash": self.schema_hash, "tier": self.tier}
 
+    def shown(self) -> dict[str, Any]:
+        """What of it is part of a prompt; hashes to ``schema_hash``."""
+        return _shown(self.spec)
+
     def schema(self) -> ToolSchema:
         """How the model is shown it."""
         return ToolSchema(self.name, self.spec.description, self.spec.input_schema)

@@ -157,6 +157,10 @@ def _digests(event: Event) -> Iterator[str]:
     if event.type == "session.completed":
         yield from filter(None, map(digest_of_ref, payload["artifact_refs"]))
     if event.type == "harness.model.called":
-        yield from payload["request"]["messages"]
+        request = payload["request"]
+        yield from request["messages"]
+        yield from (tool["schemaHash"] for tool in request.get("tools", ()))
+        if "responseSchemaHash" in (request.get("params") or {}):
+            yield request["params"]["responseSchemaHash"]
     elif event.type == "harness.model.responded":
         yield payload["response"]["messageRef"]
