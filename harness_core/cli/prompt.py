@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -23,18 +23,40 @@ def prompt() -> None:
 
 
 @prompt.command()
-@click.argument("session", metavar=SESSION)
+@click.argument("session", metavar=f"[{SESSION}]", required=False)
 @click.option("--seq", type=click.IntRange(min=1), metavar="N", help="The harness.model.called event.")
-@click.option("--role", metavar="R", help="The last question of an executor role or a persona.")
+@click.option("--role", metavar="R", help="An executor role or a persona: its last question, or what it would be told.")
 @json_option
 @click.pass_context
-def show(ctx: click.Context, session: str, seq: int | None, role: str | None) -> None:
-    """Show one question to a model, message by message; without --seq and --role the session's last one."""
-    if seq is not None and role is not None:
-        raise UsageError("--seq names the call already; --role does not go with it")
+def show(ctx: click.Context, session: str | None, seq: int | None, role: str | None) -> None:
+    """Show one question to a model, message by message; by default the session's last one.
+
+    Without a session, --role R shows the parts of the prompt that R has under the configuration as it is.
+    """
+    if seq is not None and (role is not None or session is None):
+        raise UsageError("--seq names a call of a session" + ("; --role does not go with it" if session else ""))
+    if session is None and role is None:
+        raise UsageError("a session or --role is needed")
     with open_host(ctx) as host:
-        document = host.prompt(session, seq, role=role)
-    emit(ctx, document, lambda one: "\n".join(_shown(one)))
+        if session is None:
+            emit(ctx, host.role_prompt(str(role)), _role_shown)
+        else:
+            emit(ctx, host.prompt(session, seq, role=role), lambda one: "\n".join(_shown(one)))
+
+
+def _role_shown(document: Mapping[str, Any]) -> str:
+    who = f"{document['role']}{' as ' + document['persona'] if document['persona'] else ''}"
+    head = f"{who}, by {document['plugin']} {document['plugin_version']}"
+    return "\n".join([escape_line(head), *_parts(document["parts"])])
+
+
+def _parts(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Each part under its label, which is for people and was not sent."""
+    for number, part in enumerate(parts, start=1):
+        name = f" {part['id']}" if part["id"] else ""
+        yield ""
+        yield escape_line(f"({number}) {part['label']}{name}, sha256 {part['digest'][:12]}")
+        yield escape_for_terminal(part["text"])
 
 
 def _shown(document: Mapping[str, Any]) -> Iterator[str]:
@@ -48,7 +70,13 @@ def _shown(document: Mapping[str, Any]) -> Iterator[str]:
     yield escape_line(f"tools {tools or 'none'}")
     mark = "matches what is shown here" if document["equal"] else "does NOT match what is stored"
     yield f"promptHash {document['prompt_hash']} {mark}"
-    for entry in document["messages"]:
+    messages = document["messages"]
+    if document["parts"] is not None:
+        yield ""
+        yield "[system]"
+        yield from _parts(document["parts"])
+        messages = messages[1:]
+    for entry in messages:
         yield ""
         yield from _message(entry)
 

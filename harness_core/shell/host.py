@@ -27,6 +27,7 @@ from .opening import Opened, open_project
 from .ports import make_ports
 from .replay import ReplayReport, fold, replay_control, replay_full
 from .replay_role import RoleReplay
+from .role_prompt import labelled_parts, role_prompt
 from .session import OwnedSession, SessionWorld, answer_command_id
 from .session_parts import SessionParts
 
@@ -367,7 +368,16 @@ class Host:
 
     def prompt(self, session_id: str, seq: int | None = None, *, role: str | None = None) -> Mapping[str, Any]:
         """Exactly what the model saw at that ``harness.model.called``, or at the last one of a role."""
-        return views.prompt(self.store, self.find(session_id), seq=seq, role=role)
+        document = views.prompt(self.store, self.find(session_id), seq=seq, role=role)
+        return {**document, "parts": labelled_parts(self._opened.catalogue, self._opened.parts, document)}
+
+    def role_prompt(self, role: str) -> Mapping[str, Any]:
+        """The labelled parts of the prompt that an executor role or a persona has under this configuration.
+
+        Raises:
+            NotFound: There is no such role or persona.
+        """
+        return role_prompt(self._opened.assembly(live=False), role)
 
     def transitions(self, session_id: str) -> Mapping[str, Any]:
         """The rules a session took, with their values."""

@@ -30,12 +30,14 @@ __all__ = [
     "OrchestrateTask",
     "PlanResult",
     "PlanTask",
+    "PromptPart",
     "Recorder",
     "RoleContext",
     "RoleHarness",
     "RoleResult",
     "RoleTask",
     "Scope",
+    "ShowsPrompt",
     "StepContext",
     "ToolOutcome",
     "parse_result",
@@ -341,6 +343,28 @@ class DescribesPrompt(Protocol):
 
     def prompt_facts(self, role: ExecutorRole) -> Mapping[str, str]:
         """``prompt_template_version`` and ``addendum_hash`` (lower-case SHA-256 hex) for calls under ``role``."""
+
+
+class PromptPart(NamedTuple):
+    """One part of a prompt as people are shown it. The label is never sent; ``id`` names a text of the role's own."""
+
+    label: str
+    text: str
+    id: str | None = None
+
+
+@runtime_checkable
+class ShowsPrompt(Protocol):
+    """A role that can take its prompt apart for people; it is not called for that."""
+
+    def show_prompt(
+        self, role: ExecutorRole, system: Sequence[str], tools: Mapping[str, BoundTool]
+    ) -> Sequence[PromptPart]:
+        """The parts of the system message in their order, as a call under ``role`` with these texts and tools would
+        send it."""
+
+    def label_prompt(self, role: ExecutorRole, text: str) -> Sequence[PromptPart] | None:
+        """The parts of a system message that was sent under ``role``; ``None`` for a text that is not this role's."""
 
 
 class RoleHarness(Protocol):

@@ -16,12 +16,26 @@ from harness_hookspecs.role import BoundTool, ExecutorRole, RoleContext
 from .addenda import ADDENDA
 from .schema_line import schema_line
 
-__all__ = ["PROMPT_TEMPLATE_VERSION", "Label", "PromptPart", "prompt_parts", "prompt_text", "system_texts"]
+__all__ = [
+    "PROMPT_TEMPLATE_VERSION",
+    "Label",
+    "PromptPart",
+    "label_text",
+    "prompt_parts",
+    "prompt_text",
+    "system_texts",
+]
 
 PROMPT_TEMPLATE_VERSION: Final = "workflow/1"
 """Changes with every change of headings, order or rendering, so that a resume notices it."""
 
 Label = Literal["developer system", "role addendum", "skills", "mounts", "tools"]
+
+
+_SKILLS: Final = "Skills (read .agents/skills/NAME/SKILL.md with bash):"
+_MOUNTS: Final = "Mounts:"
+_TOOLS: Final = "Tools:"
+_HEADINGS: Final[Mapping[str, Label]] = {_SKILLS: "skills", _MOUNTS: "mounts", _TOOLS: "tools"}
 
 
 class PromptPart(NamedTuple):
@@ -60,9 +74,9 @@ def prompt_parts(
     parts = (
         PromptPart("developer system", "\n\n".join(text.strip() for text in system if text.strip())),
         PromptPart("role addendum", addendum.text, addendum.id),
-        PromptPart("skills", _listed("Skills (read .agents/skills/NAME/SKILL.md with bash):", _skill_lines(skills))),
-        PromptPart("mounts", _listed("Mounts:", _mount_lines(memory, scratch))),
-        PromptPart("tools", _listed("Tools:", _tool_lines(tools or {}))),
+        PromptPart("skills", _listed(_SKILLS, _skill_lines(skills))),
+        PromptPart("mounts", _listed(_MOUNTS, _mount_lines(memory, scratch))),
+        PromptPart("tools", _listed(_TOOLS, _tool_lines(tools or {}))),
     )
     return tuple(part for part in parts if part.text)
 
@@ -70,6 +84,31 @@ def prompt_parts(
 def prompt_text(parts: Iterable[PromptPart]) -> str:
     """The system message: the parts' texts, without their labels."""
     return "\n\n".join(part.text for part in parts)
+
+
+def label_text(role: ExecutorRole, text: str) -> tuple[PromptPart, ...] | None:
+    """Take a system message apart again.
+
+    Only the developer's words may hold an empty line; every list is one block. So the last block that is the role's
+    addendum parts the words from the lists.
+
+    Returns:
+        The parts, which joined are the text; None for a text that was not made here.
+    """
+    addendum = ADDENDA[role]
+    before, found, after = f"\n\n{text}\n\n".rpartition(f"\n\n{addendum.text}\n\n")
+    if not found:
+        return None
+    lists = [_labelled(block) for block in after.strip("\n").split("\n\n") if block]
+    words = PromptPart("developer system", before.removeprefix("\n\n"))
+    parts = (words, PromptPart("role addendum", addendum.text, addendum.id), *(part for part in lists if part))
+    whole = tuple(part for part in parts if part.text)
+    return whole if None not in lists and prompt_text(whole) == text else None
+
+
+def _labelled(block: str) -> PromptPart | None:
+    heading = block.partition("\n")[0]
+    return PromptPart(_HEADINGS[heading], block) if heading in _HEADINGS else None
 
 
 def system_texts(ctx: RoleContext, step_system: str | None) -> tuple[str, ...]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from harness_hookspecs.errors import RoleError
-from harness_hookspecs.role import ExecuteStepResult, ExecuteStepTask, ExecutorRole, RoleContext, RoleResult, RoleTask
+from harness_hookspecs.role import (
+    BoundTool,
+    ExecuteStepResult,
+    ExecuteStepTask,
+    ExecutorRole,
+    PromptPart,
+    RoleContext,
+    RoleResult,
+    RoleTask,
+)
 from harness_hookspecs.workflow import AiGenerateStep, ParallelStep
 
 from .addenda import ADDENDA
 from .generate import generate
-from .prompt import PROMPT_TEMPLATE_VERSION
+from .prompt import PROMPT_TEMPLATE_VERSION, label_text, prompt_parts
 from .settings import WorkflowRoleSettings
 
 __all__ = ["WorkflowRole"]
@@ -52,6 +61,17 @@ class WorkflowRole:
     def prompt_facts(self, role: ExecutorRole) -> Mapping[str, str]:
         """What stands of the prompt in the manifest; see :class:`harness_hookspecs.role.DescribesPrompt`."""
         return {"prompt_template_version": PROMPT_TEMPLATE_VERSION, "addendum_hash": ADDENDA[role].digest}
+
+    def show_prompt(
+        self, role: ExecutorRole, system: Sequence[str], tools: Mapping[str, BoundTool]
+    ) -> Sequence[PromptPart]:
+        """The five parts; see :class:`harness_hookspecs.role.ShowsPrompt`."""
+        return [PromptPart(part.label, part.text, part.id) for part in prompt_parts(role, system=system, tools=tools)]
+
+    def label_prompt(self, role: ExecutorRole, text: str) -> Sequence[PromptPart] | None:
+        """Take a system message apart; see :class:`harness_hookspecs.role.ShowsPrompt`."""
+        parts = label_text(role, text)
+        return None if parts is None else [PromptPart(part.label, part.text, part.id) for part in parts]
 
 
 def _not_available(what: str) -> RoleError:
