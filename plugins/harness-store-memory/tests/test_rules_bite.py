@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from harness_hookspecs.contracts.rules import Contract, complaints
 from harness_hookspecs.contracts.store import StoreContract
 from harness_hookspecs.errors import NotFound, StoreConflict
@@ -321,6 +323,7 @@ def _maker(kind: type[MemoryStore]) -> Callable[[Contract], MemoryStore]:
     return lambda suite: kind(Log(), suite.host.ports)
 
 
+@pytest.mark.req("B-134")
 def test_each_rule_finds_the_store_that_breaks_it() -> None:
     broken = {label: _maker(kind) for label, kind in BROKEN.items()}
     # What breaks the chain is noticed wherever a chain is verified.

@@ -11,6 +11,7 @@ __all__ = [
     "EVENT_COLUMNS",
     "FORMAT",
     "MAX_ROWS",
+    "MAX_ROWS_ALONE",
     "affected",
     "creation",
     "insert_events",
@@ -23,8 +24,11 @@ APPLICATION_ID: Final = 0x48524E53
 FORMAT: Final = 1
 """The version of this form, ``user_version`` of the file. A file with a greater one is refused."""
 
-MAX_ROWS: Final = 64
-"""How many events one INSERT takes; a batch of at most that many can be a transaction of its own."""
+MAX_ROWS: Final = 128
+"""How many events one INSERT takes. Fewer make a large batch slower, more take long to prepare."""
+
+MAX_ROWS_ALONE: Final = 64
+"""How many events one INSERT takes that is a transaction of its own."""
 
 _PAGE_BYTES: Final = 2048
 """A commit writes three pages at least, so small ones make the append of one event a tenth quicker."""

@@ -11,7 +11,7 @@ from harness_hookspecs.store import GENESIS_HASH, Draft, Posted, StoredEvent
 
 from .driver import Connection
 from .rows import Batch, event, type_of
-from .schema import EVENT_COLUMNS, MAX_ROWS, insert_events
+from .schema import EVENT_COLUMNS, MAX_ROWS, MAX_ROWS_ALONE, insert_events
 from .writer import Place, Transaction
 
 __all__ = ["Append", "Content", "Post", "pack"]
@@ -101,7 +101,7 @@ class Append(NamedTuple):
         place = places.get(self.stream)
         if place is None or place[0] is None or place[1] != self.expected_seq:
             return None
-        if self.blobs or self.taken or self.summary is not None or len(self.drafts) > MAX_ROWS:
+        if self.blobs or self.taken or self.summary is not None or len(self.drafts) > MAX_ROWS_ALONE:
             return None
         sid, seq, last = place
         batch = Batch(self.stream, seq, last, self.drafts)

@@ -176,6 +176,7 @@ def commits(host: FakeHost) -> int:
     return host.ports.reached.count("append.inside")
 
 
+@pytest.mark.inv("I-9")
 def test_all_who_wait_share_one_commit(host: FakeHost, store: SqliteStore) -> None:
     Gathering(host, store).run(20, lambda number: store.append(f"session:{number}", [draft(number)], expected_seq=0))
     assert commits(host) == 2

@@ -17,7 +17,7 @@ from pysqlite3 import dbapi2 as sqlite
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.contracts.store_case import OTHER, STREAM, draft, proved
 from harness_hookspecs.errors import StoreCorrupt, StoreError
-from harness_hookspecs.store import verify_chain
+from harness_hookspecs.store import GENESIS_HASH, chain_hash, verify_chain
 from harness_store_sqlite import harness_provide_stores
 from harness_store_sqlite.schema import FORMAT, affected
 from harness_store_sqlite.settings import Settings
@@ -98,6 +98,18 @@ def test_a_file_that_cannot_be_made_leaves_nothing(host: FakeHost) -> None:
         open_store(QUICK, host, database=small)
     assert caught.value.code == "store.full"
     assert not list(host.data_dir.iterdir())
+
+
+@pytest.mark.inv("I-8")
+def test_the_bytes_in_the_file_are_the_bytes_that_were_given_and_hashed(host: FakeHost) -> None:
+    store = open_store(QUICK, host)
+    given = draft()._replace(refs=b'{ "a": 1 }', payload=b'{"b": "\xc3\xa9\\u0000",\n "c":1.0}')
+    (event,) = store.append(STREAM, [given], expected_seq=0)
+    with closing(sqlite.connect(str(host.data_dir / "harness.db"))) as connection:
+        payload, envelope, own_hash = connection.execute("SELECT payload, envelope, hash FROM events").fetchone()
+    assert (payload, envelope.encode().split(b"\n")[-1]) == (given.payload, given.refs)
+    assert own_hash == event.hash == chain_hash(GENESIS_HASH, STREAM, 1, given)
+    store.close()
 
 
 @pytest.mark.inv("I-1")
