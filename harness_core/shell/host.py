@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from harness_core.kernel.commands import Migrate, Resume, Start
+from harness_core.kernel.commands import Resume
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.state import SessionState
-from harness_hookspecs.errors import ConfigError, Drift, HarnessError, IllegalMove, NotFound, Refused
-from harness_hookspecs.kit.canonical import canonical
+from harness_hookspecs.errors import ConfigError, HarnessError, IllegalMove, NotFound
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.frozen import freeze
 from harness_hookspecs.provider import Chunk
 from harness_hookspecs.store import Store, StoredEvent
 
 from . import views
+from .answering import (
+    AlreadyAnswered,
+    Answered,
+    approval_document,
+    find_approval,
+    person,
+    post_answer,
+    post_settlement,
+)
+from .beginning import RunRequest, checked_budget, checked_on_ask, migration, start_command
 from .config.effective import EffectiveConfig
-from .machine import SessionMachine
 from .observers import Observers
 from .opening import Opened, open_project
 from .ports import make_ports
-from .replay import ReplayReport, fold, replay_control, replay_full
-from .replay_role import RoleReplay
+from .replaying import fold_session, replay_session
 from .role_prompt import labelled_parts, role_prompt
-from .session import OwnedSession, SessionWorld, answer_command_id
+from .session import OwnedSession, SessionWorld
 from .session_parts import SessionParts
 
 __all__ = ["AlreadyAnswered", "Answered", "Host"]
@@ -37,18 +43,6 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 """One busy Python thread slows commits a hundredfold at the default of 5 ms (D-3)."""
 
 FOLLOW_LOOK_SECONDS = 0.25
-
-
-class Answered(NamedTuple):
-    """This answer stands."""
-
-    by: str
-
-
-class AlreadyAnswered(NamedTuple):
-    """Somebody else was first; nothing was changed."""
-
-    by: str
 
 
 class Host:
@@ -157,14 +151,16 @@ class Host:
         if not text.strip():
             raise ConfigError("there is nothing to do: the text is empty", code="run.empty_text")
         self.config.require_trust()
+        drawn = int.from_bytes(self._ports.random.bytes(4), "big")
+        request = RunRequest(
+            text, checked_on_ask(on_ask), checked_budget(budget), yolo, drawn if seed is None else seed
+        )
         parts = self._parts()
         session_id = self._ports.ids.uuid7()
-        created, blobs = self._created(text, on_ask, checked_budget(budget), yolo)
-        created["seed"] = seed if seed is not None else int.from_bytes(self._ports.random.bytes(4), "big")
         session = OwnedSession(
-            session_id, parts, self._shared(), on_ask=_on_ask(on_ask), terminal=self._opened.terminal is not None
+            session_id, parts, self._shared(), on_ask=request.on_ask, terminal=self._opened.terminal is not None
         )
-        self._begin(session, Start(session_id, created, blobs))
+        self._begin(session, start_command(session_id, request, self._opened))
         return session_id
 
     def resume(
@@ -186,16 +182,20 @@ class Host:
         """
         found = self.find(session_id)
         self.config.require_trust()
-        state = self._fold(found)
+        state = fold_session(self.store, found)
         if state.final:
             raise IllegalMove(f"session {found[-8:]} is {state.status}; nothing can change it", code="state.final")
-        migrate = self._migration(state, accept_drift=accept_drift)
+        migrate = migration(state, self._opened, self.store, accept_drift=accept_drift)
         limits = checked_budget(budget)
         if limits:
             command = dumps({"kind": "raise_budget", "body": {"limits": limits}})
             self.store.post(found, f"budget:{self._ports.ids.uuid7()}", command)
         session = OwnedSession(
-            found, self._parts(), self._shared(), on_ask=_on_ask(on_ask), terminal=self._opened.terminal is not None
+            found,
+            self._parts(),
+            self._shared(),
+            on_ask=checked_on_ask(on_ask),
+            terminal=self._opened.terminal is not None,
         )
         if migrate is not None:
             session.loop.load()
@@ -243,28 +243,11 @@ class Host:
             NotFound: There is no such approval.
             Refused: ``approval.digest``: the answer is about something else; ``approval.decision``: not a decision.
         """
-        if decision not in ("approve", "deny", "auto_session"):
-            raise Refused(f"{decision!r} is not approve, deny or auto_session", code="approval.decision")
-        pending = self._pending_of(approval_id)
-        name = by or _person()
-        if pending["status"] != "pending":
-            return AlreadyAnswered(pending["by"] or "somebody")
-        if pending["digest"] != digest:
-            raise Refused(
-                "the answer is bound to other arguments than those that are asked about", code="approval.digest"
-            )
-        body: dict[str, Any] = {"approval_id": pending["id"], "decision": decision, "digest": digest}
-        body |= {"by": name, "kind": "person"}
-        if say:
-            body["say"] = say
-        command = dumps({"kind": "answer", "body": body})
-        session_id = pending["session_id"]
-        stands = self.store.post(session_id, answer_command_id(pending["id"]), command)
+        found = find_approval(approval_id, self.approvals(history=True), self.store)
+        answered = post_answer(found, decision, self.store, digest=digest, say=say, by=by or person())
         self._ports.reach("approval.posted")
-        self._nudge(session_id)
-        if stands.body != command:
-            return AlreadyAnswered(loads_trusted(stands.body)["body"]["by"])
-        return Answered(name)
+        self._nudge(found["session_id"])
+        return answered
 
     def settle(self, effect_id: str, outcome: str, *, value: Any = None, by: str | None = None) -> Mapping[str, Any]:
         """Settle an effect in doubt: ``happened`` (with its value) or ``never_happened`` (it may run now).
@@ -272,16 +255,10 @@ class Host:
         Raises:
             NotFound: No session has such an effect in doubt.
         """
-        for document in self.sessions(every_project=True):
-            if any(wait["id"] == effect_id for wait in document["waiting"]):
-                body = {"effect_id": effect_id, "outcome": outcome, "by": by or _person(), "kind": "person"}
-                if value is not None:
-                    body["value"] = value
-                command = dumps({"kind": "settle", "body": body})
-                self.store.post(document["id"], f"settle:{effect_id}", command)
-                self._nudge(document["id"])
-                return freeze(body)  # type: ignore[no-any-return]
-        raise NotFound(f"no effect {effect_id} is in doubt", code="effect.not_found")
+        documents = self.sessions(every_project=True)
+        session_id, posted = post_settlement(effect_id, outcome, documents, self.store, value=value, by=by or person())
+        self._nudge(session_id)
+        return freeze(posted)  # type: ignore[no-any-return]
 
     def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         """Post a command ``{session, id, kind, body}`` to a session's durable inbox; returns the row that stands."""
@@ -293,8 +270,13 @@ class Host:
 
     def approvals(self, *, history: bool = False) -> Sequence[Mapping[str, Any]]:
         """Pending approvals of every session, oldest first; with ``history`` the decided ones too."""
-        found = [item for document in self.sessions(every_project=True) for item in self._approvals_of(document["id"])]
+        states = [self._state_of(document["id"]) for document in self.sessions(every_project=True)]
+        found = [approval_document(approval, state) for state in states for approval in [*state.approvals.values()]]
         return [item for item in found if history or item["status"] == "pending"]
+
+    def _state_of(self, session_id: str) -> SessionState:
+        owned = self._owned.get(session_id)
+        return owned.state if owned is not None else fold_session(self.store, session_id)
 
     # -- looking ---
 
@@ -343,7 +325,7 @@ class Host:
         owned = self._owned.get(found)
         if owned is not None and at is None:
             return freeze(owned.document())  # type: ignore[no-any-return]
-        return freeze(session_document(self._fold(found, until=at)))  # type: ignore[no-any-return]
+        return freeze(session_document(fold_session(self.store, found, until=at)))  # type: ignore[no-any-return]
 
     def artifacts(self, session_id: str) -> Sequence[Mapping[str, Any]]:
         """The artifacts of a session, oldest first."""
@@ -402,41 +384,9 @@ class Host:
             ConfigError: The mode is not one, or ``against`` is not valid.
         """
         found = self.find(session_id)
-        if mode == "full":
-            return self._replay_full(found).document()
-        if mode == "skip-inference":
-            return self._replay_control(found, against).document()
-        raise ConfigError(f"there is no replay mode {mode!r}; modes: full, skip-inference", code="replay.mode")
-
-    def _replay_full(self, session_id: str) -> ReplayReport:
-        kept = next((d for d in self.sessions(every_project=True) if d["id"] == session_id), None)
-        events = self.store.read(f"session:{session_id}")
-        head = self.store.head(f"session:{session_id}")
-        recorded = kept["state_hash"] if kept is not None and kept["last_seq"] == head.seq else None
-        return replay_full(events, self._reading_machine(session_id), recorded)
-
-    def _replay_control(self, session_id: str, against: str | Path | None) -> ReplayReport:
-        events = list(self.store.read(f"session:{session_id}"))
-        config = self._config_of(session_id, events) if against is None else self._other_config(against)
-        parts = self._opened.assembly(config, live=False).session_parts()
-        machine = SessionMachine(session_id, parts.definition, self.store.blob)
-        return replay_control(events, machine, RoleReplay(session_id, parts, machine, make_ports("inline")))
-
-    def _config_of(self, session_id: str, events: Sequence[StoredEvent]) -> EffectiveConfig:
-        """The configuration the session ran under, from its own log."""
-        loaded = [event for event in events if event.type in ("config.loaded", "config.migrated")]
-        if not loaded:
-            raise NotFound(f"session {session_id[-8:]} has recorded no configuration", code="config.not_recorded")
-        content = self.store.blob(loads_trusted(loaded[-1].payload)["content_ref"])
-        return EffectiveConfig.from_document(loads_trusted(content))
-
-    def _other_config(self, against: str | Path) -> EffectiveConfig:
-        folder = Path(against)
-        project = folder.parent if folder.name == ".harness" else folder
-        return open_project(project, self._ports).config
-
-    def _reading_machine(self, session_id: str) -> SessionMachine:
-        return SessionMachine(session_id, None, self.store.blob)  # type: ignore[arg-type]  # a fold decides nothing
+        kept = next((d for d in self.sessions(every_project=True) if d["id"] == found), None)
+        report = replay_session(self._opened, self.store, found, mode, against=against, kept=kept)
+        return report.document()
 
     # -- closing ---
 
@@ -481,29 +431,6 @@ class Host:
             on_chunk.append(("caller", self._on_chunk))
         return Observers(self._ports, on_event=on_event, on_chunk=on_chunk, complain=_complain)
 
-    def _created(
-        self, text: str, on_ask: str, budget: Mapping[str, float], yolo: str
-    ) -> tuple[dict[str, Any], dict[str, bytes]]:
-        content = text.encode()
-        config = canonical(self.config.document())
-        created: dict[str, Any] = {
-            "title": " ".join(text.split())[:80],
-            "text_ref": _sha256(content),
-            "project": str(self._opened.project),
-            "config_digest": self.config.digest,
-            "config_ref": _sha256(config),
-            "plugins": [self._plugin_facts(row) for row in self._opened.catalogue.rows],
-            "on_ask": _on_ask(on_ask),
-            "yolo": yolo,
-        }
-        if budget:
-            created["budget"] = dict(budget)
-        return created, {created["text_ref"]: content, created["config_ref"]: config}
-
-    def _plugin_facts(self, row: Any) -> dict[str, Any]:
-        record = row.record
-        return {"id": record.id, "version": record.version, "status": row.status}
-
     def _begin(self, session: OwnedSession, command: Any) -> None:
         self._owned[session.session_id] = session
         try:
@@ -516,38 +443,10 @@ class Host:
         session.close()
         self._owned.pop(session.session_id, None)
 
-    def _fold(self, session_id: str, until: int | None = None) -> SessionState:
-        events = self.store.read(f"session:{session_id}", until=until)
-        return fold(events, self._reading_machine(session_id))
-
-    def _migration(self, state: SessionState, *, accept_drift: bool) -> Migrate | None:
-        """The record of a changed configuration, or the refusal (I-19)."""
-        if state.config_digest == self.config.digest:
-            return None
-        events = list(self.store.read(f"session:{state.session_id}"))
-        old = self._config_of(state.session_id, events)
-        changes = _changes(old.document()["settings"], self.config.document()["settings"])
-        if not accept_drift:
-            text = "; ".join(f"{c['key']}: {c['old']!r} -> {c['new']!r}" for c in changes[:5])
-            raise Drift(
-                f"the configuration is not the one the session was started with: {text}",
-                code="config.drift",
-                hint="undo the change, or resume with --accept-drift",
-                changes=changes,
-            )
-        content = canonical(self.config.document())
-        payload = {
-            "old_digest": state.config_digest,
-            "new_digest": self.config.digest,
-            "content_ref": _sha256(content),
-            "changes": changes,
-        }
-        return Migrate(payload, {payload["content_ref"]: content})
-
     def _ask_owner(self, session_id: str, kind: str, body: Mapping[str, Any]) -> None:
         found = self.find(session_id)
         if found not in self._owned:
-            state = self._fold(found)
+            state = fold_session(self.store, found)
             if state.final:
                 raise IllegalMove(f"session {found[-8:]} is {state.status}; it cannot be {kind}d", code="state.final")
         self.store.post(found, f"{kind}:{self._ports.ids.uuid7()}", dumps({"kind": kind, "body": dict(body)}))
@@ -573,86 +472,6 @@ class Host:
         if owned is not None:
             owned.nudge()
 
-    def _approvals_of(self, session_id: str) -> list[Mapping[str, Any]]:
-        state = self._owned[session_id].state if session_id in self._owned else self._fold(session_id)
-        return [_approval_document(approval, state) for approval in list(state.approvals.values())]
-
-    def _pending_of(self, approval_id: str) -> Mapping[str, Any]:
-        matching = [item for item in self.approvals(history=True) if _names(approval_id, item["id"])]
-        if len(matching) != 1:
-            said = "no approval" if not matching else f"{len(matching)} approvals"
-            raise NotFound(f"{said} of that name: {approval_id}", code="approval.not_found")
-        posted = self.store.posted(answer_command_id(matching[0]["id"]))
-        if posted is not None and matching[0]["status"] == "pending":
-            return {**matching[0], "status": "answered", "by": loads_trusted(posted.body)["body"]["by"]}
-        return matching[0]
-
-
-def checked_budget(budget: Mapping[str, float] | None) -> dict[str, float]:
-    """A budget's limits, each positive and of a known dimension.
-
-    Raises:
-        ConfigError: ``budget.invalid``.
-    """
-    for name, limit in (budget or {}).items():
-        if name not in ("tokens", "seconds", "calls") or limit <= 0:
-            raise ConfigError(
-                f"{name}={limit} is no budget", code="config.budget", hint="tokens=N, seconds=N or calls=N, above 0"
-            )
-    return dict(budget or {})
-
-
-def _on_ask(said: str) -> Any:
-    if said not in ("ask", "suspend", "deny"):
-        raise ConfigError(f"on_ask is ask, suspend or deny, not {said!r}", code="config.on_ask")
-    return said
-
-
-def _names(said: str, approval_id: str) -> bool:
-    return said == approval_id or (len(said) >= 4 and (approval_id.startswith(said) or approval_id.endswith(said)))
-
-
-def _approval_document(approval: Any, state: SessionState) -> dict[str, Any]:
-    payload = approval.payload
-    ended = approval.ended or {}
-    return {
-        "id": approval.approval_id,
-        "session_id": state.session_id,
-        "status": approval.status,
-        "subject": payload["subject"],
-        "name": payload["name"],
-        "tier": payload["tier"],
-        "args": payload["args"],
-        "digest": payload["digest"],
-        "rule": payload["rule"],
-        "stage": state.visit.stage if state.visit is not None else "",
-        "preview_ref": payload.get("preview_ref"),
-        "by": ended.get("by"),
-        "kind": ended.get("kind"),
-        "scope": ended.get("scope"),
-        "say": ended.get("say"),
-        "consumed": approval.consumed,
-    }
-
-
-def _changes(old: Any, new: Any, path: str = "") -> list[dict[str, Any]]:
-    """Every leaf that differs, by its key."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        keys = sorted({*old, *new})
-        return [change for key in keys for change in _changes(old.get(key), new.get(key), f"{path}.{key}".lstrip("."))]
-    return [] if old == new else [{"key": path, "old": old, "new": new}]
-
-
-def _person() -> str:
-    """Who answers here, as the system knows them."""
-    return f"{os.environ.get('USER') or os.environ.get('LOGNAME') or 'operator'} (pid {os.getpid()})"
-
 
 def _complain(error: HarnessError) -> None:
     sys.stderr.write(f"harness: {error.message}\n")
-
-
-def _sha256(content: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(content).hexdigest()

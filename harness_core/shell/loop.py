@@ -22,6 +22,7 @@ __all__ = ["LoopHooks", "Machine", "SessionLoop"]
 _MAX_HELD = 64  # a batch up to this size is one autocommit statement (D-7)
 _MAX_ROUNDS = 64  # then the leader hands the token over
 _MAX_CONFLICTS = 8
+_MAX_KEPT = 1024  # digests remembered, so that equal content is not sent to the store again and again
 
 
 class Machine(Protocol):
@@ -113,6 +114,7 @@ class SessionLoop:
         self._running: dict[str, Any] = {}
         self._held = _Batch()
         self._watchers: list[Any] = []
+        self._kept: dict[str, None] = {}  # digests this loop has stored, the latest ones
         self._error: BaseException | None = None
         self._stopped = False
         self._turning = False
@@ -360,12 +362,15 @@ class SessionLoop:
             self.stream,
             held.drafts,
             expected_seq=self._seq,
-            blobs=held.blobs or None,
+            blobs={ref: content for ref, content in held.blobs.items() if ref not in self._kept} or None,
             taken=held.taken or None,
             summary=summary,
         )
         self._held = _Batch()
         self._seq = stored[-1].seq
+        self._kept.update(dict.fromkeys(held.blobs))
+        while len(self._kept) > _MAX_KEPT:
+            self._kept.pop(next(iter(self._kept)))
         self._hooks.committed(stored)
 
     def _fail(self, tickets: list[_Ticket], error: BaseException) -> None:

@@ -11,8 +11,8 @@ from harness_core.kernel.decide import decide
 from harness_core.kernel.definition import Definition
 from harness_core.kernel.effects import Effect
 from harness_core.kernel.evolve import evolve
-from harness_core.kernel.executor_state import fold_outcomes
 from harness_core.kernel.facts import Decision, Event, Fact
+from harness_core.kernel.guard import guarded
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.react import react
 from harness_core.kernel.stages import advance
@@ -45,7 +45,7 @@ class SessionMachine:
         self.definition = definition
         self._read_blob = read_blob
         self._recent: dict[str, bytes] = {}  # content decided and perhaps not committed yet
-        self._executor_state: tuple[tuple[str, int, int], Any] | None = None
+        self._executor_state: tuple[tuple[str, int], int, Any] | None = None
 
     def new_state(self) -> SessionState:
         self._executor_state = None
@@ -105,20 +105,30 @@ class SessionMachine:
         visit = state.visit
         if visit is None or visit.pack_ref is None or visit.artifact_id is not None or visit.failure is not None:
             return None
-        key = (visit.visit_id, visit.attempt, len(visit.outcomes))
-        if self._executor_state is not None and self._executor_state[0] == key:
-            return self._executor_state[1]
-        value = self._fold_executor(visit)
-        self._executor_state = (key, value)
+        key, count = (visit.visit_id, visit.attempt), len(visit.outcomes)
+        known = self._executor_state
+        if known is None or known[0] != key or known[1] > count:
+            known = (key, 0, self._start_executor(visit))
+        value = self._apply_outcomes(visit, known[1], known[2])
+        self._executor_state = (key, count, value)
         return value
 
-    def _fold_executor(self, visit: Visit) -> Any:
+    def _start_executor(self, visit: Visit) -> Any:
         assert visit.pack_ref is not None
         pack = loads_trusted(self.blob(visit.pack_ref))
-        outcomes = [self._outcome(outcome) for outcome in visit.outcomes]
         executor = self.definition.executors[visit.executor]
-        folded = fold_outcomes(executor, StageInput.model_validate(pack["input"]), outcomes)
-        return folded.value if folded.error is None else folded.error
+        started = guarded(lambda: executor.start(StageInput.model_validate(pack["input"])))
+        return started.value if started.error is None else started.error
+
+    def _apply_outcomes(self, visit: Visit, known: int, value: Any) -> Any:
+        """Apply the outcomes that came after ``known``; an error stays one."""
+        executor = self.definition.executors[visit.executor]
+        for outcome in visit.outcomes[known:]:
+            if isinstance(value, HarnessError):
+                return value
+            applied = guarded(executor.apply, value, self._outcome(outcome))
+            value = applied.value if applied.error is None else applied.error
+        return value
 
     def _outcome(self, outcome: Mapping[str, Any]) -> Outcome:
         if outcome["ok"]:

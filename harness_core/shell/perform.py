@@ -53,6 +53,7 @@ class Performer:
     services: Services
     store: Store
     ask_site: AskSite
+    log_dir_made: bool = False
 
     def __call__(self, effect: Effect) -> Command | None:
         """Perform; what a plugin raises is inside the command, what stops the whole session is raised."""
@@ -216,8 +217,9 @@ class Performer:
         assert visit.pack_ref is not None
         pack = loads_trusted(self.services.loop.read_blob(visit.pack_ref))
         created = self._state.created
-        logs = self.services.ports.files(self.parts.logs_dir)
-        logs.make_directory(self.session_id)
+        if not self.log_dir_made:
+            self.services.ports.files(self.parts.logs_dir).make_directory(self.session_id)
+            self.log_dir_made = True
         return RoleCallSetup(
             session_id=self.session_id,
             stream=self.stream,

@@ -1,0 +1,133 @@
+"""A decision by a person in, the row of the inbox that stands out: the first answer wins, from any process (D-8)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from harness_core.kernel.state import Approval, SessionState
+from harness_hookspecs.errors import NotFound, Refused
+from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.store import Store
+
+from .session import answer_command_id
+
+__all__ = [
+    "AlreadyAnswered",
+    "Answered",
+    "approval_document",
+    "find_approval",
+    "person",
+    "post_answer",
+    "post_settlement",
+]
+
+_SHORTEST_NAME = 4
+
+
+class Answered(NamedTuple):
+    """This answer stands."""
+
+    by: str
+
+
+class AlreadyAnswered(NamedTuple):
+    """Somebody else was first; nothing was changed."""
+
+    by: str
+
+
+def approval_document(approval: Approval, state: SessionState) -> dict[str, Any]:
+    """What is asked, bound to what, and who decided."""
+    payload = approval.payload
+    ended = approval.ended or {}
+    return {
+        "id": approval.approval_id,
+        "session_id": state.session_id,
+        "status": approval.status,
+        "subject": payload["subject"],
+        "name": payload["name"],
+        "tier": payload["tier"],
+        "args": payload["args"],
+        "digest": payload["digest"],
+        "rule": payload["rule"],
+        "stage": state.visit.stage if state.visit is not None else "",
+        "preview_ref": payload.get("preview_ref"),
+        "by": ended.get("by"),
+        "kind": ended.get("kind"),
+        "scope": ended.get("scope"),
+        "say": ended.get("say"),
+        "consumed": approval.consumed,
+    }
+
+
+def find_approval(named: str, known: Iterable[Mapping[str, Any]], store: Store) -> Mapping[str, Any]:
+    """The approval of that id or of either end of it; one whose answer is posted and not taken yet is answered.
+
+    Raises:
+        NotFound: There is none, or more than one.
+    """
+    matching = [item for item in known if _is_named(named, item["id"])]
+    if len(matching) != 1:
+        said = "no approval" if not matching else f"{len(matching)} approvals"
+        raise NotFound(f"{said} of that name: {named}", code="approval.not_found", hint="harness approvals lists them")
+    found = matching[0]
+    posted = store.posted(answer_command_id(found["id"]))
+    if posted is not None and found["status"] == "pending":
+        return {**found, "status": "answered", "by": loads_trusted(posted.body)["body"]["by"]}
+    return found
+
+
+def _is_named(said: str, approval_id: str) -> bool:
+    long_enough = len(said) >= _SHORTEST_NAME
+    return said == approval_id or (long_enough and (approval_id.startswith(said) or approval_id.endswith(said)))
+
+
+def post_answer(
+    found: Mapping[str, Any], decision: str, store: Store, *, digest: str, say: str | None, by: str
+) -> Answered | AlreadyAnswered:
+    """Put an answer into the inbox, if nobody was first.
+
+    Raises:
+        Refused: ``approval.decision``: not a decision; ``approval.digest``: about something else than what is asked.
+    """
+    if decision not in ("approve", "deny", "auto_session"):
+        raise Refused(f"{decision!r} is not approve, deny or auto_session", code="approval.decision")
+    if found["status"] != "pending":
+        return AlreadyAnswered(found["by"] or "somebody")
+    if found["digest"] != digest:
+        raise Refused("the answer is bound to other arguments than those that are asked about", code="approval.digest")
+    body: dict[str, Any] = {"approval_id": found["id"], "decision": decision, "digest": digest}
+    body |= {"by": by, "kind": "person"}
+    if say:
+        body["say"] = say
+    command = dumps({"kind": "answer", "body": body})
+    stands = store.post(found["session_id"], answer_command_id(found["id"]), command)
+    return Answered(by) if stands.body == command else AlreadyAnswered(loads_trusted(stands.body)["body"]["by"])
+
+
+def post_settlement(
+    effect_id: str, outcome: str, documents: Iterable[Mapping[str, Any]], store: Store, *, value: Any, by: str
+) -> tuple[str, dict[str, Any]]:
+    """Put the settlement of an effect in doubt into its session's inbox; returns the session and what was posted.
+
+    Raises:
+        NotFound: No session has such an effect in doubt.
+        Refused: ``effect.outcome``: neither ``happened`` nor ``never_happened``.
+    """
+    if outcome not in ("happened", "never_happened"):
+        raise Refused(f"{outcome!r} is not happened or never_happened", code="effect.outcome")
+    for document in documents:
+        if any(wait["kind"] == "in_doubt" and wait["id"] == effect_id for wait in document["waiting"]):
+            body = {"effect_id": effect_id, "outcome": outcome, "by": by, "kind": "person"}
+            if value is not None:
+                body["value"] = value
+            store.post(document["id"], f"settle:{effect_id}", dumps({"kind": "settle", "body": body}))
+            return str(document["id"]), body
+    raise NotFound(f"no effect {effect_id} is in doubt", code="effect.not_found")
+
+
+def person() -> str:
+    """Who answers here, as the system knows them."""
+    return f"{os.environ.get('USER') or os.environ.get('LOGNAME') or 'operator'} (pid {os.getpid()})"

@@ -1,0 +1,123 @@
+"""What a session is begun or gone on with in, the first command and its content out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import attrs
+
+from harness_core.kernel.commands import Migrate, Start
+from harness_core.kernel.state import SessionState
+from harness_hookspecs.errors import ConfigError, Drift
+from harness_hookspecs.kit.canonical import canonical
+from harness_hookspecs.store import Store
+
+from .opening import Opened
+from .replaying import recorded_config
+from .session import OnAsk
+
+__all__ = ["RunRequest", "checked_budget", "checked_on_ask", "migration", "start_command"]
+
+_TITLE_CHARACTERS = 80
+
+
+@attrs.frozen
+class RunRequest:
+    """What a person asked for, checked."""
+
+    text: str
+    on_ask: OnAsk = "deny"
+    budget: Mapping[str, float] = {}
+    yolo: str = "off"
+    seed: int = 0
+
+
+def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start:
+    """The command that begins a session, with the text and the configuration as content."""
+    content = request.text.encode()
+    config = canonical(opened.config.document())
+    created: dict[str, Any] = {
+        "title": " ".join(request.text.split())[:_TITLE_CHARACTERS],
+        "text_ref": _sha256(content),
+        "project": str(opened.project),
+        "config_digest": opened.config.digest,
+        "config_ref": _sha256(config),
+        "plugins": [
+            {"id": row.record.id, "version": row.record.version, "status": row.status} for row in opened.catalogue.rows
+        ],
+        "on_ask": request.on_ask,
+        "yolo": request.yolo,
+        "seed": request.seed,
+    }
+    if request.budget:
+        created["budget"] = dict(request.budget)
+    return Start(session_id, created, {created["text_ref"]: content, created["config_ref"]: config})
+
+
+def migration(state: SessionState, opened: Opened, store: Store, *, accept_drift: bool) -> Migrate | None:
+    """The record of a changed configuration; ``None`` when it is still the session's own (I-19).
+
+    Raises:
+        Drift: It changed, and nobody accepted that; the facts name every key with both values.
+    """
+    config = opened.config
+    if state.config_digest == config.digest:
+        return None
+    old = recorded_config(store, state.session_id, list(store.read(f"session:{state.session_id}")))
+    changes = _changes(old.document()["settings"], config.document()["settings"])
+    if not accept_drift:
+        text = "; ".join(f"{c['key']}: {c['old']!r} -> {c['new']!r}" for c in changes[:5])
+        raise Drift(
+            f"the configuration is not the one the session was started with: {text}",
+            code="config.drift",
+            hint="undo the change, or resume with --accept-drift",
+            changes=changes,
+        )
+    content = canonical(config.document())
+    payload: dict[str, Any] = {
+        "old_digest": state.config_digest,
+        "new_digest": config.digest,
+        "content_ref": _sha256(content),
+        "changes": changes,
+    }
+    return Migrate(payload, {_sha256(content): content})
+
+
+def checked_budget(budget: Mapping[str, float] | None) -> dict[str, float]:
+    """A budget's limits, each positive and of a known dimension.
+
+    Raises:
+        ConfigError: ``budget.invalid``.
+    """
+    for name, limit in (budget or {}).items():
+        if name not in ("tokens", "seconds", "calls") or limit <= 0:
+            raise ConfigError(
+                f"{name}={limit} is no budget", code="config.budget", hint="tokens=N, seconds=N or calls=N, above 0"
+            )
+    return dict(budget or {})
+
+
+def checked_on_ask(said: str) -> OnAsk:
+    """``ask``, ``suspend`` or ``deny``.
+
+    Raises:
+        ConfigError: ``config.on_ask``.
+    """
+    found: OnAsk | None = next((known for known in get_args(OnAsk) if known == said), None)
+    if found is not None:
+        return found
+    raise ConfigError(f"on_ask is ask, suspend or deny, not {said!r}", code="config.on_ask")
+
+
+def _changes(old: Any, new: Any, path: str = "") -> list[dict[str, Any]]:
+    """Every leaf that differs, by its key."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = sorted({*old, *new})
+        return [change for key in keys for change in _changes(old.get(key), new.get(key), f"{path}.{key}".lstrip("."))]
+    return [] if old == new else [{"key": path, "old": old, "new": new}]
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,80 @@
+"""A session and a replay mode in, the report out; the record is only read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness_core.kernel.state import SessionState
+from harness_hookspecs.errors import ConfigError, NotFound
+from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.store import Store, StoredEvent
+
+from .config.effective import EffectiveConfig
+from .machine import SessionMachine
+from .opening import Opened, open_project
+from .ports import make_ports
+from .replay import ReplayReport, fold, replay_control, replay_full
+from .replay_role import RoleReplay
+
+__all__ = ["fold_session", "recorded_config", "replay_session"]
+
+MODES = ("full", "skip-inference")
+
+
+def fold_session(store: Store, session_id: str, *, until: int | None = None) -> SessionState:
+    """The state of a session, as of seq ``until`` when given."""
+    return fold(store.read(f"session:{session_id}", until=until), _reader(store, session_id))
+
+
+def recorded_config(store: Store, session_id: str, events: Sequence[StoredEvent]) -> EffectiveConfig:
+    """The configuration the session runs under, from its own log.
+
+    Raises:
+        NotFound: ``config.not_recorded``: it died before it recorded one.
+    """
+    loaded = [event for event in events if event.type in ("config.loaded", "config.migrated")]
+    if not loaded:
+        raise NotFound(f"session {session_id[-8:]} has recorded no configuration", code="config.not_recorded")
+    content = store.blob(loads_trusted(loaded[-1].payload)["content_ref"])
+    return EffectiveConfig.from_document(loads_trusted(content))
+
+
+def replay_session(
+    opened: Opened, store: Store, session_id: str, mode: str, *, against: str | Path | None, kept: Any
+) -> ReplayReport:
+    """Replay in one of :data:`MODES`.
+
+    Args:
+        opened: The project the session belongs to.
+        store: The log; nothing is written to it.
+        session_id: The session.
+        mode: ``full`` folds the log again, ``skip-inference`` takes every decision and enters every role again.
+        against: Another project folder whose configuration decides instead of the session's own.
+        kept: The document kept of the session for listings, which a full replay must come to as well.
+
+    Raises:
+        ConfigError: ``replay.mode``, or ``against`` is not valid.
+    """
+    if mode == "full":
+        head = store.head(f"session:{session_id}")
+        recorded = kept["state_hash"] if kept is not None and kept["last_seq"] == head.seq else None
+        return replay_full(store.read(f"session:{session_id}"), _reader(store, session_id), recorded)
+    if mode != "skip-inference":
+        raise ConfigError(f"there is no replay mode {mode!r}; modes: {', '.join(MODES)}", code="replay.mode")
+    events = list(store.read(f"session:{session_id}"))
+    config = recorded_config(store, session_id, events) if against is None else _other_config(opened, against)
+    parts = opened.assembly(config, live=False).session_parts()
+    machine = SessionMachine(session_id, parts.definition, store.blob)
+    return replay_control(events, machine, RoleReplay(session_id, parts, machine, make_ports("inline")))
+
+
+def _other_config(opened: Opened, against: str | Path) -> EffectiveConfig:
+    folder = Path(against)
+    project = folder.parent if folder.name == ".harness" else folder
+    return open_project(project, opened.ports).config
+
+
+def _reader(store: Store, session_id: str) -> SessionMachine:
+    return SessionMachine(session_id, None, store.blob)  # type: ignore[arg-type]  # a fold decides nothing
