@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -41,10 +40,9 @@ class Decision(NamedTuple):
 
 
 def derive(prefix: str, *parts: object) -> str:
-    """``prefix_`` and 26 letters that depend on nothing but ``parts``.
+    """``prefix_`` and 104 bits in hexadecimal that depend on nothing but ``parts``.
 
     Derived, not drawn: a decision taken again after a crash names the same visit, effect or approval
     (reliability.md, effect_id).
     """
-    digest = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
-    return f"{prefix}_{base64.b32encode(digest).decode()[:26].lower()}"
+    return f"{prefix}_{hashlib.sha256(chr(31).join(map(str, parts)).encode()).hexdigest()[:26]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import attrs
@@ -167,7 +168,8 @@ def _execute(state: SessionState, definition: Definition, visit: Visit, executor
 
 def _role_call(state: SessionState, visit: Visit, request: RoleCall) -> tuple[Fact, str, bytes]:
     role_call_id = derive("role", state.session_id, visit.visit_id, visit.attempt, request.request_id)
-    task_ref = digest(request.task)
+    task = canonical(request.task)
+    task_ref = hashlib.sha256(task).hexdigest()
     payload: dict[str, Any] = {
         "effect_id": derive("eff", role_call_id),
         "effect_class": "keyed",
@@ -185,7 +187,7 @@ def _role_call(state: SessionState, visit: Visit, request: RoleCall) -> tuple[Fa
     refs: dict[str, Any] = {"stage_visit_id": visit.visit_id, "role_call_id": role_call_id}
     if request.step_path is not None:
         refs |= {"step_path": request.step_path, "visit_index": request.visit_index}
-    return Fact("role.requested", payload, refs), task_ref, canonical(request.task)
+    return Fact("role.requested", payload, refs), task_ref, task
 
 
 def _finish(state: SessionState, stage: StagePlan, request: Finish) -> Decision:

@@ -14,7 +14,7 @@ from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.messages import ErrorEnvelope, find_cost
 from harness_hookspecs.role import ToolOutcome
-from harness_hookspecs.tool import Previews, Probes, ToolContext
+from harness_hookspecs.tool import ToolContext
 
 from .journal import CallRecord
 from .perform_attempt import attempt
@@ -54,6 +54,7 @@ class ToolCall:
     turn: int | None = None
     scope: str = ""
     call_index: int | None = None
+    args_digest: str = ""  # where it is known already
 
     def payload(self) -> dict[str, Any]:
         """The fields common to its three events (A-69 to A-72)."""
@@ -132,7 +133,7 @@ class Dispatcher:
             raise ValidationFailed(
                 f"arguments are larger than {MAX_ARGS_BYTES} bytes", code="tool.args_too_large", limit=MAX_ARGS_BYTES
             )
-        findings = schema_findings(tool.spec.input_schema, call.args)
+        findings = schema_findings(tool.spec.input_schema, call.args, schema_hash=tool.schema_hash)
         if findings:
             message = "; ".join(f"{f['path'] or '/'}: {f['message']}" for f in findings)
             raise ValidationFailed(message, code="tool.invalid_args", findings=findings)
@@ -140,7 +141,7 @@ class Dispatcher:
         started = {
             **call.payload(),
             "effectClass": tool.spec.effect,
-            "argsDigest": digest(call.args),
+            "argsDigest": call.args_digest or digest(call.args),
             "tier": tool.tier,
         }
         refs = {"causation_id": cause} if cause else {}
@@ -175,9 +176,9 @@ class Dispatcher:
         return self._decision(approval_id)
 
     def _preview(self, call: ToolCall, tool: Tool, payload: dict[str, Any]) -> dict[str, bytes]:
-        if not isinstance(tool.toolset, Previews):
+        if tool.previews is None:
             return {}
-        shown = attempt(tool.toolset.preview, call.name, call.args, what=f"the preview of {call.name}")
+        shown = attempt(tool.previews.preview, call.name, call.args, what=f"the preview of {call.name}")
         if not shown.value:
             return {}
         content = self._redactor.text(shown.value).encode()
@@ -212,8 +213,8 @@ class Dispatcher:
         """An unkeyed call whose result was lost: its record decides, or a probe, or it stays in doubt (I-16)."""
         effect_id = self.effect_id(call)
         settled = self._loop.state.settled.get(effect_id)
-        if settled is None and isinstance(tool.toolset, Probes):
-            found = attempt(tool.toolset.probe, call.name, call.args, effect_id, what=f"the probe of {call.name}")
+        if settled is None and tool.probes is not None:
+            found = attempt(tool.probes.probe, call.name, call.args, effect_id, what=f"the probe of {call.name}")
             if found.value is not None and found.value.outcome != "unknown":
                 settled = {"effect_id": effect_id, "outcome": found.value.outcome, "by": call.name, "kind": "probe"}
                 if found.value.value is not None:

@@ -201,7 +201,7 @@ class Host:
             session.loop.load()
             session.loop.submit(migrate)
         self._begin(session, Resume("resume"))
-        return self.wait(found) if wait else freeze(session.document())  # type: ignore[no-any-return]
+        return self.wait(found) if wait else freeze(session.document())
 
     def pause(self, session_id: str) -> None:
         """Ask the owner, through the durable inbox, to stop after what is in flight."""

@@ -10,7 +10,7 @@ from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.store import StoredEvent
 
-__all__ = ["CallRecord", "Journal", "code_call_key"]
+__all__ = ["CallRecord", "Journal"]
 
 
 class CallRecord:
@@ -25,11 +25,6 @@ class CallRecord:
         self.ended: Mapping[str, Any] | None = None
         self.ended_type = ""
         self.used = False
-
-
-def code_call_key(scope: str, name: str, args: Any, nth: int) -> tuple[str, str, str, int]:
-    """The memo key of a tool call by code."""
-    return (scope, name, digest(args), nth)
 
 
 class Journal:
@@ -80,9 +75,9 @@ class Journal:
         record.used = True
         return record
 
-    def code_tool(self, scope: str, name: str, args: Any, nth: int) -> CallRecord | None:
-        """The recorded n-th call by code with these arguments."""
-        record = self.by_code.get(code_call_key(scope, name, args, nth))
+    def code_tool(self, key: tuple[str, str, str], nth: int) -> CallRecord | None:
+        """The recorded n-th call by code of that scope, name and digest of arguments."""
+        record = self.by_code.get((*key, nth))
         if record is not None:
             record.used = True
         return record
@@ -134,7 +129,8 @@ class Journal:
             self.by_model[payload["callId"]] = record
             return
         scope = (payload.get("scope") or {}).get("scope", "")
-        self.by_code[code_call_key(scope, payload["toolName"], payload["args"], payload.get("callIndex") or 0)] = record
+        key = (scope, payload["toolName"], digest(payload["args"]), payload.get("callIndex") or 0)
+        self.by_code[key] = record
 
     def _ended(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
         record = self._by_call_id.get(payload["callId"])

@@ -95,10 +95,11 @@ class SessionMachine:
 
     def blob(self, digest: str, first: Mapping[str, bytes] = {}) -> bytes:
         """Content that was decided or stored."""
-        for place in (first, self._recent):
-            if digest in place:
-                return place[digest]
-        return self._read_blob(digest)
+        if digest in first:
+            return first[digest]
+        content = self._recent.pop(digest, None) or self._read_blob(digest)
+        self._recent[digest] = content  # at the end again: what is read is kept
+        return content
 
     def _state_of_executor(self, state: SessionState) -> Any:
         """``S`` of the open attempt; started and applied again whenever it is not at hand."""

@@ -77,7 +77,7 @@ class Opened:
             entry_name=need.key[1],
             terminal=self.terminal,
             redactor=self.redactor,
-            find_artifact=lambda name: parts.get(Need("artifact", name)),  # type: ignore[no-any-return]
+            find_artifact=lambda name: parts.get(Need("artifact", name)),
         )
 
     def open_store(self) -> Store:

@@ -54,6 +54,7 @@ class Performer:
     store: Store
     ask_site: AskSite
     log_dir_made: bool = False
+    known_manifests: set[str] = attrs.field(factory=set)
 
     def __call__(self, effect: Effect) -> Command | None:
         """Perform; what a plugin raises is inside the command, what stops the whole session is raised."""
@@ -243,6 +244,7 @@ class Performer:
             response_schema=pack["input"].get("output_schema"),
             log_dir=self.parts.logs_dir / self.session_id,
             parallel_tools=self.parts.parallel_tools,
+            known_manifests=self.known_manifests,
         )
 
     # -- validation and approval ---

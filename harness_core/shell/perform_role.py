@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, MutableSet
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,11 @@ from harness_hookspecs.role import (
     parse_result,
     parse_task,
 )
-from harness_hookspecs.role_manifest import ManifestMount, WorkerManifest
 from harness_hookspecs.store import Store, StoredEvent
 
 from .dispatcher import CallSite, Dispatcher
 from .journal import Journal
+from .manifests import MadeManifest, worker_manifest
 from .model_handle import BoundModel, ModelEntry
 from .perform_attempt import attempt
 from .recorder import RoleCallRecorder
@@ -36,8 +37,6 @@ from .role_context import CallContextOfRole, Durability
 from .services import Services
 
 __all__ = ["BoundRole", "RoleCallSetup", "run_role"]
-
-_EMPTY_HASH = digest("")
 
 
 @attrs.frozen
@@ -49,6 +48,11 @@ class BoundRole:
     offer: str
     default: bool
     harness: RoleHarness
+    describes: DescribesPrompt | None = attrs.field(init=False)
+
+    @describes.default
+    def _find_description(self) -> DescribesPrompt | None:
+        return self.harness if isinstance(self.harness, DescribesPrompt) else None
 
 
 @attrs.frozen
@@ -68,6 +72,7 @@ class RoleCallSetup:
     response_schema: Mapping[str, Any] | None
     log_dir: Path
     parallel_tools: int
+    known_manifests: MutableSet[str]
 
 
 def run_role(
@@ -90,7 +95,8 @@ class _RoleCall:
         self._request, self._setup, self._services, self._store = request, setup, services, store
         payload = request.payload
         self._role_call_id = payload["role_call_id"]
-        self._task = parse_task(loads_trusted(services.loop.read_blob(payload["task_ref"])))
+        self._task_wire = loads_trusted(services.loop.read_blob(payload["task_ref"]))
+        self._task = parse_task(self._task_wire)
         refs: dict[str, Any] = {"stage_visit_id": payload["visit_id"]}
         if isinstance(self._task, ExecuteStepTask):
             refs["step_path"] = self._task.step_context.step_path
@@ -210,8 +216,6 @@ class _RoleCall:
         """The opening facts, unless a run before this one has written them."""
         recorder, setup = self._recorder, self._setup
         manifest = self._manifest(role, delegated_by)
-        content = canonical(manifest)
-        manifest_hash = digest(manifest)
         facts = []
         if not recorder.journal.resolved:
             facts.append(
@@ -234,14 +238,14 @@ class _RoleCall:
                 "runId": setup.session_id,
                 "role": self._request.payload["role"],
                 "task": {"kind": self._task.kind},
-                "manifestHash": manifest_hash,
+                "manifestHash": manifest.manifest_hash,
             }
             if setup.parent_id:
                 started["parentRunId"] = setup.parent_id
             facts.append(recorder.fact("harness.session.started", started))
         if isinstance(self._task, ExecuteStepTask) and not recorder.journal.step_started:
             facts.append(recorder.fact("harness.execute_step.started", self._step(self._task)))
-        recorder.open(facts, {manifest_hash: content}, manifest)
+        recorder.open(facts, {manifest.manifest_hash: manifest.content}, manifest.wire)
 
     def _step(self, task: ExecuteStepTask) -> dict[str, Any]:
         return {
@@ -252,37 +256,33 @@ class _RoleCall:
             "visitIndex": task.step_context.visit_index,
         }
 
-    def _manifest(self, role: BoundRole, delegated_by: BoundRole | None) -> dict[str, Any]:
+    def _manifest(self, role: BoundRole, delegated_by: BoundRole | None) -> MadeManifest:
         """What this call uses; the four shapes differ, this host runs execute_step tasks."""
-        setup, payload = self._setup, self._request.payload
-        facts: Mapping[str, str] = {}
-        if isinstance(role.harness, DescribesPrompt):
-            facts = role.harness.prompt_facts(payload["role"])
-        if not isinstance(self._task, ExecuteStepTask):
-            raise RoleError(f"a {self._task.kind} task is not run here", code="role.not_available")
+        setup, payload, task = self._setup, self._request.payload, self._task
+        if not isinstance(task, ExecuteStepTask):
+            raise RoleError(f"a {task.kind} task is not run here", code="role.not_available")
         model = self._context.model
-        manifest = WorkerManifest(
-            role=payload["role"],
-            plugin_id=role.plugin,
-            plugin_version=role.version,
-            delegated_from=delegated_by.plugin if delegated_by else None,
-            prompt_template_version=facts.get("prompt_template_version", "none"),
-            addendum_hash=facts.get("addendum_hash", _EMPTY_HASH),
-            system_hash=digest(setup.system) if setup.system is not None else None,
-            slot=model.slot_id,
-            provider=model.provider,
-            model_id=model.model_id,
-            params=dict(model.params),
-            tools=tuple(tool.reference() for tool in setup.site.tools.values()),
-            skills=(),
-            mounts=tuple(ManifestMount(path=mount.path, mode=mount.mode) for mount in self._context.mounts),
-            limits={"maxTurns": getattr(self._task.step.with_, "max_turns", None) or 0},
-            step_path=self._task.step_context.step_path,
-            visit_index=self._task.step_context.visit_index,
-            uses=self._task.step.uses,
-            step_hash=digest(self._task.step.to_wire()),
-        )
-        return manifest.to_wire()
+        wire: dict[str, Any] = {
+            "role": payload["role"],
+            "pluginId": role.plugin,
+            "pluginVersion": role.version,
+            "slot": model.slot_id,
+            "provider": model.provider,
+            "modelId": model.model_id,
+            "params": dict(model.params),
+            "tools": [tool.reference() for tool in setup.site.tools.values()],
+            "skills": [],
+            "mounts": [{"path": mount.path, "mode": mount.mode} for mount in self._context.mounts],
+            "limits": {"maxTurns": getattr(task.step.with_, "max_turns", None) or 0},
+            "stepPath": task.step_context.step_path,
+            "visitIndex": task.step_context.visit_index,
+            "uses": task.step.uses,
+            "stepHash": digest(self._task_wire["step"]),
+        }
+        if delegated_by is not None:
+            wire["delegatedFrom"] = delegated_by.plugin
+        described = role.describes.prompt_facts(payload["role"]) if role.describes is not None else {}
+        return worker_manifest(wire, described, system=setup.system, known=setup.known_manifests)
 
     def _suspended(self, closed: Suspend) -> RoleSuspended:
         results, blobs = self._recorder.drain()
@@ -298,7 +298,8 @@ class _RoleCall:
 
     def _returned(self, result: Any) -> RoleReturned:
         output = self._services.redactor.value(_output_of(result))
-        output_ref = digest(output)
+        content = canonical(output)
+        output_ref = hashlib.sha256(content).hexdigest()
         recorder = self._recorder
         recorder.ended = True
         results, blobs = recorder.drain()
@@ -313,7 +314,7 @@ class _RoleCall:
         }
         closing.append(recorder.fact("harness.session.completed", completed))
         artifact_refs = tuple(ref.to_wire() for ref in getattr(result, "artifact_refs", ()))
-        blobs[output_ref] = canonical(output)
+        blobs[output_ref] = content
         return RoleReturned(self._role_call_id, output_ref, artifact_refs, blobs, tuple(closing))
 
 

@@ -15,6 +15,7 @@ from harness_hookspecs.host import Ports
 from harness_hookspecs.messages import OracleResponse
 from harness_hookspecs.provider import CallContext, ModelRequest
 from harness_hookspecs.store import StoredEvent
+from harness_hookspecs.tool import ToolContext, ToolResult, ToolSpec
 
 from .deadlines import Deadlines
 from .machine import SessionMachine

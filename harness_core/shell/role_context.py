@@ -11,13 +11,13 @@ import attrs
 from harness_core.kernel.facts import derive
 from harness_hookspecs.errors import HarnessError, Suspend, ToolError
 from harness_hookspecs.host import CancelToken, Ports
+from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.messages import ToolCallRequest
 from harness_hookspecs.role import Scope, ToolOutcome
 from harness_hookspecs.store import StoredEvent
 
 from .dispatcher import Dispatcher, ToolCall
-from .journal import code_call_key
 from .model_handle import BoundModel
 from .recorder import RoleCallRecorder
 from .toolbox import Tool
@@ -99,11 +99,12 @@ class CallContextOfRole:
         """One call by the role's own code, told apart from equal ones by counting them (A-73)."""
         self.call_recorder.check_open()
         plain = _plain(args)
-        key = code_call_key(scope, name, plain, 0)[:3]
+        key = (scope, name, digest(plain))
         nth = self._code_calls[key] = self._code_calls.get(key, -1) + 1
-        record = self.call_recorder.journal.code_tool(scope, name, plain, nth)
+        record = self.call_recorder.journal.code_tool(key, nth)
         call_id = derive("call", self.call_recorder.role_call_id, *key, nth)
-        return self.dispatcher.run(ToolCall(call_id, "code", name, plain, scope=scope, call_index=nth), record)
+        call = ToolCall(call_id, "code", name, plain, scope=scope, call_index=nth, args_digest=key[2])
+        return self.dispatcher.run(call, record)
 
     def _run_model_call(self, call: ToolCall) -> ToolOutcome:
         record = self.call_recorder.recorded_tool(call.call_id, call.name, call.args)

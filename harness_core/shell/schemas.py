@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
-from harness_hookspecs.kit.canonical import canonical, digest
-from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.canonical import digest
 
 __all__ = ["schema_findings"]
 
 MAX_FINDINGS = 20
+MAX_COMPILED = 256
+
+_COMPILED: dict[str, Any] = {}  # a cache by content: what is forgotten is compiled again
 
 
-def schema_findings(schema: Mapping[str, Any], value: Any) -> list[dict[str, Any]]:
-    """What is wrong with ``value`` under a JSON Schema 2020-12, at most twenty findings with JSON pointers."""
-    validator = _validator(digest(schema), canonical(schema))
+def schema_findings(schema: Mapping[str, Any], value: Any, *, schema_hash: str | None = None) -> list[dict[str, Any]]:
+    """What is wrong with ``value`` under a JSON Schema 2020-12, at most twenty findings with JSON pointers.
+
+    Args:
+        schema: The schema.
+        value: The value.
+        schema_hash: Any hash that stands for this schema, where one is at hand; computing it is half the work.
+    """
+    validator = _compiled(schema_hash or digest(schema), schema)
     found = sorted(validator.iter_errors(_plain(value)), key=lambda error: [str(part) for part in error.absolute_path])
     return [
         {
@@ -29,11 +36,16 @@ def schema_findings(schema: Mapping[str, Any], value: Any) -> list[dict[str, Any
     ]
 
 
-@lru_cache(maxsize=256)
-def _validator(key: str, schema: bytes) -> Any:
-    from jsonschema import Draft202012Validator
+def _compiled(key: str, schema: Mapping[str, Any]) -> Any:
+    found = _COMPILED.pop(key, None)
+    if found is None:
+        from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(loads_trusted(schema))
+        found = Draft202012Validator(_plain(schema))
+    _COMPILED[key] = found
+    while len(_COMPILED) > MAX_COMPILED:
+        _COMPILED.pop(next(iter(_COMPILED)), None)
+    return found
 
 
 def _plain(value: Any) -> Any:

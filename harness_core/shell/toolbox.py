@@ -10,7 +10,7 @@ import attrs
 from harness_hookspecs.errors import PluginError
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.provider import ToolSchema
-from harness_hookspecs.tool import TIERS, Tier, ToolSet, ToolSpec
+from harness_hookspecs.tool import TIERS, Previews, Probes, Tier, ToolSet, ToolSpec
 
 __all__ = ["Tool", "Toolbox"]
 
@@ -25,6 +25,17 @@ class Tool:
     tier: Tier
     timeout_seconds: float
     schema_hash: str
+    # Asked once here: looking whether an object fits a protocol is slow, and calls are many.
+    previews: Previews | None = attrs.field(init=False)
+    probes: Probes | None = attrs.field(init=False)
+
+    @previews.default
+    def _find_previews(self) -> Previews | None:
+        return self.toolset if isinstance(self.toolset, Previews) else None
+
+    @probes.default
+    def _find_probes(self) -> Probes | None:
+        return self.toolset if isinstance(self.toolset, Probes) else None
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from .processes import RealProcesses
 
 __all__ = ["RealClock", "RealIds", "RealProcesses", "RealRandom", "open_gate", "timestamp_of", "ulid_of", "uuid7_of"]
 
+_CHANCES_AT_ONCE = 128
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -79,11 +80,16 @@ class RealIds:
     def __init__(self) -> None:
         self._last = 0
         self._lock = threading.Lock()
+        self._chances: list[bytes] = []
 
     def uuid7(self) -> str:
         with self._lock:
             self._last = stamp = max((time.time_ns() // 1_000_000) << 12, self._last + 1)
-        return uuid7_of(stamp, os.urandom(8))
+            if not self._chances:  # one call to the system for many ids
+                drawn = os.urandom(8 * _CHANCES_AT_ONCE)
+                self._chances = [drawn[at : at + 8] for at in range(0, len(drawn), 8)]
+            chance = self._chances.pop()
+        return uuid7_of(stamp, chance)
 
     def ulid(self, prefix: str) -> str:
         return ulid_of(prefix, time.time_ns() // 1_000_000, os.urandom(10))
