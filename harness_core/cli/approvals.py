@@ -16,9 +16,8 @@ from harness_hookspecs.errors import CodecError
 from harness_hookspecs.kit.codec import loads
 from harness_hookspecs.kit.render import clip_line, escape_for_terminal, escape_line, labels, table
 
-from .hosting import SESSION, open_host
+from .hosting import SESSION, open_host, usage_error
 from .noun import NounGroup
-from .options import UsageError
 from .output import emit, json_option
 from .session_text import content_lines, short
 
@@ -56,13 +55,35 @@ def _waiting(host: Host) -> list[dict[str, Any]]:
 
 def _open_items(host: Host, session_id: str) -> Iterator[dict[str, Any]]:
     events = list(map(decoded, host.events(session_id)))
-    yield from approval_items(events, session_id)
+    pending = (_with_posted(host, item) for item in approval_items(events, session_id))
+    yield from (item for item in pending if item["status"] == "pending")
     yield from doubt_items(events, session_id)
+
+
+def _with_posted(host: Host, item: dict[str, Any]) -> dict[str, Any]:
+    """An answer that lies in the inbox stands already; it counts as soon as its session goes on."""
+    posted = host.store.posted(f"answer:{item['id']}") if item["status"] == "pending" else None
+    if posted is None:
+        return item
+    body = loads(posted.body)["body"]
+    answer = {
+        "by": body["by"],
+        "via": body["kind"],
+        "scope": "session" if body["decision"] == "auto_session" else "once",
+        "say": body.get("say"),
+        "reason": f"{body['decision']}; takes effect when the session goes on",
+        "digest": body["digest"],
+        "at": None,
+        "seq": None,
+    }
+    return {**item, "status": "answered", "answer": answer}
 
 
 def _every(host: Host, sessions: Iterable[str]) -> list[dict[str, Any]]:
     return _sorted(
-        item for one in sessions for item in approval_items(map(decoded, host.events(one)), one, history=True)
+        _with_posted(host, item)
+        for one in sessions
+        for item in approval_items(map(decoded, host.events(one)), one, history=True)
     )
 
 
@@ -147,8 +168,9 @@ def _answered(item: Mapping[str, Any]) -> list[str]:
         return [f"next  harness approvals settle {name} --happened | --never-happened"]
     if item["answer"] is not None:
         answer = item["answer"]
-        why = f": {answer['say'] or answer['reason']}" if answer["say"] or answer["reason"] else ""
-        return [escape_line(f"{item['status']} by {answer['by']} ({answer['via']}) at {answer['at']}{why}")]
+        why = "".join(f"; {text}" for text in (answer["say"], answer["reason"]) if text)
+        at = f" at {answer['at']}" if answer["at"] else ""
+        return [escape_line(f"{item['status']} by {answer['by']} ({answer['via']}){at}{why}")]
     if item["status"] == "pending":
         return [f"next  harness approvals answer {name} --approve | --deny | --auto-session"]
     return ["its session has ended; nothing can be answered any more"]
@@ -166,22 +188,24 @@ def _answered(item: Mapping[str, Any]) -> list[str]:
 @click.option("--digest", metavar="HEX", help="What you saw; an answer to anything else is refused.")
 @json_option
 @click.pass_context
-def answer(ctx: click.Context, /, approval: str, **given: Any) -> None:
-    """Answer an approval; the first answer stands, from whichever terminal or page it came."""
+def answer(ctx: click.Context, /, approval: str, **given: Any) -> int:
+    """Answer an approval; the first answer stands, from wherever it came, and a later one is exit 1."""
     if given["decision"] is None:
-        raise UsageError("one of --approve, --deny or --auto-session is needed")
+        raise usage_error("one of --approve, --deny or --auto-session is needed")
     with open_host(ctx) as host:
         item = _find(host, approval, doubts=False)
         result = host.answer(item["id"], given["decision"], say=given["say"], digest=given["digest"] or item["digest"])
+    stands = type(result).__name__ == "Answered"
     document = {
         "schema": "harness.answer/1",
         "approval_id": item["id"],
         "session_id": item["session_id"],
         "decision": given["decision"],
-        "stands": type(result).__name__ == "Answered",
+        "stands": stands,
         "by": result.by,
     }
     emit(ctx, document, _answer_text)
+    return 0 if stands else 1
 
 
 def _answer_text(document: Mapping[str, Any]) -> str:
@@ -203,9 +227,9 @@ def _answer_text(document: Mapping[str, Any]) -> str:
 def settle(ctx: click.Context, effect: str, outcome: str | None, value: str | None) -> None:
     """Say whether an effect in doubt happened; without that it is never run again by itself."""
     if outcome is None:
-        raise UsageError("one of --happened or --never-happened is needed")
+        raise usage_error("one of --happened or --never-happened is needed")
     if value is not None and outcome != "happened":
-        raise UsageError("--value only goes with --happened")
+        raise usage_error("--value only goes with --happened")
     result = _value(value)
     with open_host(ctx) as host:
         doubts = {item["id"]: item for item in _waiting(host) if item["kind"] == "in_doubt"}
@@ -222,7 +246,7 @@ def _value(text: str | None) -> Any:
     try:
         return loads(text)
     except CodecError as error:
-        raise UsageError(f"--value is no JSON: {error.message}") from error
+        raise usage_error(f"--value is no JSON: {error.message}") from error
 
 
 def _settled(document: Mapping[str, Any]) -> str:

@@ -20,9 +20,8 @@ from harness_hookspecs.kit.render import labels
 from harness_hookspecs.store import GENESIS_HASH, StoredEvent
 
 from .errors import INTERRUPTED, error_document, exit_of
-from .hosting import SESSION, open_host
+from .hosting import SESSION, open_host, usage_error
 from .noun import NounGroup
-from .options import UsageError
 from .output import complain, emit, json_option, wants_json
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def show(ctx: click.Context, /, session: str, **given: Any) -> int:
     """Print a session's events in order; with --json one JSON document a line."""
     first, until = given["first"], given["until"]
     if until is not None and until < first:
-        raise UsageError(f"--until {until} is before --from {first}")
+        raise usage_error(f"--until {until} is before --from {first}")
     wanted = _Wanted(first - 1, until, given["follow"], keeps(given["types"], given["category"]))
     try:
         with open_host(ctx) as host:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import UsageError
 from .output import options_of
 
 if TYPE_CHECKING:
@@ -16,7 +15,16 @@ if TYPE_CHECKING:
     from harness_hookspecs.provider import Chunk
     from harness_hookspecs.store import StoredEvent
 
-__all__ = ["SESSION", "budget_of", "model_overrides", "open_host", "recorded_flags", "settings_of", "terminal"]
+__all__ = [
+    "SESSION",
+    "budget_of",
+    "model_overrides",
+    "open_host",
+    "recorded_flags",
+    "settings_of",
+    "terminal",
+    "usage_error",
+]
 
 SESSION = "S"
 """How a session is written in usage lines: its id, either end of it, or @last."""
@@ -50,6 +58,11 @@ def open_host(
     )
 
 
+def usage_error(message: str) -> click.UsageError:
+    """Make the error of a wrong argument; it names the help of the command that runs."""
+    return click.UsageError(message, click.get_current_context(silent=True))
+
+
 def terminal() -> tuple[int, int] | None:
     """Where a person can be asked: file descriptors to read from and to write to; ``None`` without one.
 
@@ -67,15 +80,15 @@ def settings_of(given: Iterable[str]) -> dict[str, str]:
     """The ``--set KEY=VALUE`` flags by key.
 
     Raises:
-        UsageError: One has no ``=`` or no key, or a key stands twice.
+        click.UsageError: One has no ``=`` or no key, or a key stands twice.
     """
     found: dict[str, str] = {}
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise UsageError(f'--set takes KEY=VALUE, not "{text}"')
+            raise usage_error(f'--set takes KEY=VALUE, not "{text}"')
         if key in found:
-            raise UsageError(f"--set {key} is given twice")
+            raise usage_error(f"--set {key} is given twice")
         found[key] = value
     return found
 
@@ -84,7 +97,7 @@ def budget_of(text: str | None) -> dict[str, float] | None:
     """The limits of ``--budget tokens=N,seconds=N,calls=N``.
 
     Raises:
-        UsageError: A part is none of them, no number above 0, or stands twice.
+        click.UsageError: A part is none of them, no number above 0, or stands twice.
     """
     if text is None:
         return None
@@ -92,7 +105,7 @@ def budget_of(text: str | None) -> dict[str, float] | None:
     for part in text.split(","):
         name, _, value = part.strip().partition("=")
         if name not in ("tokens", "seconds", "calls") or name in found:
-            raise UsageError(f'--budget takes tokens=N,seconds=N,calls=N, each once, not "{part.strip()}"')
+            raise usage_error(f'--budget takes tokens=N,seconds=N,calls=N, each once, not "{part.strip()}"')
         found[name] = _limit(name, value)
     return found
 
@@ -104,7 +117,7 @@ def _limit(name: str, text: str) -> float:
         number = 0
     if not 0 < number < 2**53:
         kind = "a number" if name == "seconds" else "a whole number"
-        raise UsageError(f'--budget {name} must be {kind} above 0, not "{text}"')
+        raise usage_error(f'--budget {name} must be {kind} above 0, not "{text}"')
     return number
 
 

@@ -10,8 +10,7 @@ import click
 
 from harness_hookspecs.kit.render import escape_for_terminal, escape_line
 
-from .hosting import SESSION, open_host
-from .options import UsageError
+from .hosting import SESSION, open_host, usage_error
 from .output import emit, json_option
 
 __all__ = ["prompt"]
@@ -34,9 +33,9 @@ def show(ctx: click.Context, session: str | None, seq: int | None, role: str | N
     Without a session, --role R shows the parts of the prompt that R has under the configuration as it is.
     """
     if seq is not None and (role is not None or session is None):
-        raise UsageError("--seq names a call of a session" + ("; --role does not go with it" if session else ""))
+        raise usage_error("--seq names a call of a session" + ("; --role does not go with it" if session else ""))
     if session is None and role is None:
-        raise UsageError("a session or --role is needed")
+        raise usage_error("a session or --role is needed")
     with open_host(ctx) as host:
         if session is None:
             emit(ctx, host.role_prompt(str(role)), _role_shown)

@@ -16,6 +16,10 @@ SOURCES: Final = (
     "harness_core.settings.schemas:schemas",
     "harness_core.cli.documents:schemas",
     "harness_core.cli.model_documents:schemas",
+    "harness_core.cli.session_documents:schemas",
+    "harness_core.cli.approval_documents:schemas",
+    "harness_core.cli.look_documents:schemas",
+    "harness_core.cli.prompt_documents:schemas",
     "harness_core.cli.plugin_documents:schemas",
     "harness_core.cli.wire_types:schemas",
 )

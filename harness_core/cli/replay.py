@@ -10,8 +10,7 @@ import click
 
 from harness_hookspecs.kit.render import clip_line, escape_line
 
-from .hosting import SESSION, open_host
-from .options import UsageError
+from .hosting import SESSION, open_host, usage_error
 from .output import emit, json_option
 
 __all__ = ["MODES", "replay"]
@@ -38,7 +37,7 @@ _SIDE_COLUMNS = 400
 def replay(ctx: click.Context, session: str, mode: str | None, against: str | None) -> int:
     """Replay a session without a model, a tool or the network; exit 15 names the first event that differs."""
     if against is not None and mode == "full":
-        raise UsageError("--against decides again, so it goes with --mode skip-inference")
+        raise usage_error("--against decides again, so it goes with --mode skip-inference")
     chosen = mode or ("full" if against is None else "skip-inference")
     with open_host(ctx) as host:
         document = host.replay(session, chosen, against)

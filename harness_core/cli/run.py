@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import INTERRUPTED
-from .hosting import SESSION, budget_of, model_overrides, open_host, recorded_flags, settings_of, terminal
-from .options import UsageError
+from .hosting import SESSION, budget_of, model_overrides, open_host, recorded_flags, settings_of, terminal, usage_error
 from .output import complain, emit, json_option, wants_json, write_document
 
 if TYPE_CHECKING:
@@ -130,22 +129,22 @@ def _cancelled(document: Mapping[str, Any], session_id: str) -> str:
 def _text(text: str) -> str:
     words = _stdin() if text == "-" else text
     if not words.strip():
-        raise UsageError("there is nothing to do: the text is empty")
+        raise usage_error("there is nothing to do: the text is empty")
     try:
         words.encode()
     except UnicodeEncodeError as error:
-        raise UsageError("the text is not UTF-8") from error
+        raise usage_error("the text is not UTF-8") from error
     return words
 
 
 def _stdin() -> str:
     data = sys.stdin.buffer.read(_MAX_TEXT_BYTES + 1) if sys.stdin else b""
     if len(data) > _MAX_TEXT_BYTES:
-        raise UsageError(f"the text on stdin is over {_MAX_TEXT_BYTES} bytes")
+        raise usage_error(f"the text on stdin is over {_MAX_TEXT_BYTES} bytes")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise UsageError(f"the text on stdin is not UTF-8, first at byte {error.start}") from error
+        raise usage_error(f"the text on stdin is not UTF-8, first at byte {error.start}") from error
 
 
 def _on_ask(said: str) -> str:
@@ -156,7 +155,7 @@ def _on_ask(said: str) -> str:
 
 def _yolo(*, yolo: bool, destructive: bool) -> str:
     if destructive and not yolo:
-        raise UsageError("--yolo-destructive only goes with --yolo")
+        raise usage_error("--yolo-destructive only goes with --yolo")
     return "destructive" if destructive else "on" if yolo else "off"
 
 
@@ -190,8 +189,8 @@ def _follow(
 def _result(host: Host, document: Mapping[str, Any]) -> str:
     from .session_text import result_text
 
-    items = host.artifacts(document["id"])
-    return result_text(document, [(item, host.artifact(item["ref"])) for item in items[-1:]])
+    items = host.artifacts(document["id"])[-1:] if document["status"] == "completed" else []
+    return result_text(document, [(item, host.artifact(item["ref"])) for item in items])
 
 
 def _forced(ctx: click.Context, number: int) -> None:

@@ -58,6 +58,12 @@ def _entered(payload: Payload, place: Place) -> Said:
     return ".", f"{place.stage}: {place.persona} with {place.model}, attempt 1 of {place.max_attempts}{again}"
 
 
+def _left(payload: Payload, place: Place) -> Said:
+    attempts = f"{payload['attempts']} attempt{'s' if payload['attempts'] != 1 else ''}"
+    mark = "+" if payload["status"] == "success" else "-"
+    return mark, f"{payload['stage']}: left with status {payload['status']} after {attempts}"
+
+
 def _retried(payload: Payload, place: Place) -> Said:
     return "-", f"{place.stage}: attempt {place.attempt} of {place.max_attempts} failed: {payload['reason']}"
 
@@ -145,7 +151,7 @@ _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "config.migrated": _fixed(".", "configuration migrated"),
     "plugin.failed": _error("a plugin is left out"),
     "stage.entered": _entered,
-    "stage.left": _fixed("+", "{stage}: left with status {status} after {attempts} attempt(s)"),
+    "stage.left": _left,
     "stage.skipped": _fixed("-", "{stage}: skipped: {reason}"),
     "transition.taken": _fixed(".", "{source} -> {target} because {rule}"),
     "retry.scheduled": _retried,
