@@ -113,7 +113,7 @@ class SessionLoop:
         self._inbox: deque[_Ticket] = deque()
         self._running: dict[str, Any] = {}
         self._held = _Batch()
-        self._watchers: list[Any] = []
+        self._watchers: list[tuple[Callable[[Any], bool], Any]] = []
         self._kept: dict[str, None] = {}  # digests this loop has stored, the latest ones
         self._error: BaseException | None = None
         self._stopped = False
@@ -176,25 +176,30 @@ class SessionLoop:
         deadline = None if timeout_seconds is None else self._ports.clock.monotonic() + timeout_seconds
         while True:
             flag = self._ports.wait.event()
-            self._watchers.append(flag)
-            if self._error is not None:
-                raise self._error
-            if holds(self.state):
-                return True
-            left = None if deadline is None else deadline - self._ports.clock.monotonic()
-            if left is not None and left <= 0:
-                return False
-            flag.wait(left, cancel)
+            watcher = (holds, flag)
+            self._watchers.append(watcher)  # before the look, so that no change falls between
+            try:
+                if self._error is not None:
+                    raise self._error
+                if holds(self.state):
+                    return True
+                left = None if deadline is None else deadline - self._ports.clock.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                flag.wait(left, cancel)
+            finally:
+                self._watchers.remove(watcher)
 
     def wait_quiescent(self, timeout_seconds: float | None = None) -> bool:
         """Block until nothing is under way; ``False`` on timeout."""
         return self.wait_until(lambda state: self.quiescent(), timeout_seconds=timeout_seconds)
 
     def wake(self) -> None:
-        """Let everyone who waits for a change look again."""
-        watchers, self._watchers = self._watchers, []
-        for flag in watchers:
-            flag.set()
+        """Let go on who waited for what holds now. Whoever ended the turn looks for the others: a waiter that is woken
+        in vain costs two switches between threads."""
+        for holds, flag in list(self._watchers):
+            if self._stopped or holds(self.state):
+                flag.set()
 
     def stop(self, error: BaseException | None = None) -> None:
         """Refuse everything from now on; waiting callers are refused too, so that none hangs."""
