@@ -296,7 +296,7 @@ def _model_responded(state: SessionState, event: Event) -> None:
     total.output_tokens += usage.get("outputTokens", 0)
     total.cached_input_tokens += usage.get("cachedInputTokens", 0)
     total.reasoning_tokens += usage.get("reasoningTokens", 0)
-    total.unknown_calls += 0 if usage.get("known", False) else 1
+    total.unknown_calls += 0 if usage.get("known", True) else 1
 
 
 @_on("harness.tool_call.started")

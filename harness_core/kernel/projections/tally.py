@@ -35,7 +35,7 @@ class Tally:
         self.calls += 1
         for wire, name in _COUNTERS.items():
             setattr(self, name, getattr(self, name) + int(usage.get(wire, 0)))
-        self.unknown_calls += 0 if usage.get("known", False) else 1
+        self.unknown_calls += 0 if usage.get("known", True) else 1
         self.model_ms += int(timing.get("totalMs") or 0)
 
     def failed(self) -> None:

@@ -79,7 +79,7 @@ def _context(payload: Payload, place: Place) -> Said:
 def _responded(payload: Payload, place: Place) -> Said:
     usage = payload["response"]["usage"]
     tokens = f"{usage.get('inputTokens', 0)} in, {usage.get('outputTokens', 0)} out"
-    known = tokens if usage.get("known", False) else "tokens unknown"
+    known = tokens if usage.get("known", True) else "tokens unknown"
     total = (payload.get("timing") or {}).get("totalMs")
     seconds = f", {total / 1000:.1f} s" if total is not None else ""
     calls = len(payload["response"].get("toolCalls", ()))
