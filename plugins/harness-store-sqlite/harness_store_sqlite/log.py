@@ -63,7 +63,7 @@ class SqliteStore:
         if not drafts:
             raise StoreError("An append needs at least one event.", code="store.empty", where=stream)
         contents = [self._packed(content, claimed=digest) for digest, content in blobs.items()] if blobs else ()
-        work = Append(stream, drafts, expected_seq, contents, taken, summary)
+        work = Append(stream, drafts, expected_seq, blobs=contents, taken=taken, summary=summary)
         self._reach("append.before")
         events = self._writer.run(work)
         self._reach("append.committed")

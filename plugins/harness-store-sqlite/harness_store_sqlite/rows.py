@@ -4,61 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness_hookspecs.errors import StoreCorrupt, StoreError
 from harness_hookspecs.store import Draft, StoredEvent
 
-__all__ = ["Batch", "event", "type_of"]
+__all__ = ["Chained", "chained", "event", "stored", "type_of"]
 
 _event = tuple.__new__  # a third of the time of ``StoredEvent(...)``
 _LINES = 5  # id, type, version, actor, timestamp; then the refs, to the end
 
 
-class Batch:
+class Chained(NamedTuple):
     """Drafts chained after a head, not yet stored.
 
-    Attributes:
-        first_seq: The seq of the first of them.
-        hashes: The hash of each.
-        values: For each event hash, envelope, payload and, when ``keyed``, its key; flat.
-        keyed: Whether any of them has a key.
+    ``values`` holds hash, envelope and payload of each, flat; ``keys`` the key of each, or nothing when none has one.
     """
 
-    __slots__ = ("drafts", "first_seq", "hashes", "keyed", "stream", "values")
+    hashes: list[bytes]
+    values: list[Any]
+    keys: list[str | None]
 
-    def __init__(self, stream: str, seq: int, last: bytes, drafts: Sequence[Draft]) -> None:
-        """Chain the drafts after the head ``(seq, last)``.
 
-        This is ``chain_hash`` of the contract, written out: the envelope is put together once, for hash and row.
+def chained(stream: str, seq: int, last: bytes, drafts: Sequence[Draft]) -> Chained:
+    """Chain the drafts after the head ``(seq, last)``.
 
-        Raises:
-            StoreError: ``store.line_break``: a field of the envelope holds one, so the chain would be ambiguous.
-        """
-        self.stream, self.drafts, self.first_seq = stream, drafts, seq + 1
-        self.keyed = keyed = any([draft[7] is not None for draft in drafts])  # noqa: C419  # half the time of a generator
-        self.hashes = hashes = list[bytes]()
-        self.values = values = list[Any]()
-        for identity, kind, version, actor, timestamp, refs, payload, key in drafts:
-            seq += 1
-            head = f"{identity}\n{kind}\n{version}\n{actor}\n{timestamp}\n"
-            if head.count("\n") != _LINES:
-                raise StoreError("A field of the envelope holds a line break.", code="store.line_break", where=stream)
-            envelope = head + refs.decode()
-            last = sha256(b"".join((last, f"{stream}\n{seq}\n{envelope}\n".encode(), payload))).digest()
-            hashes.append(last)
-            # The driver asks each bytes, but no bytearray, how it wants to be stored: four times the cost of a copy.
-            row = (bytearray(last), envelope, bytearray(payload))
-            values += (*row, key) if keyed else row
+    This is ``chain_hash`` of the contract, written out: the envelope is put together once, for hash and row. Every
+    append runs through here between two waits for the disk, with cold caches, so it is as plain as can be.
 
-    def stored(self, last_position: int) -> tuple[StoredEvent, ...]:
-        """The events as they now stand; positions of one transaction are contiguous, for nobody else can write."""
-        stream, seq = self.stream, self.first_seq
-        position = last_position - len(self.hashes) + 1
-        return tuple([
-            _event(StoredEvent, (position + index, stream, seq + index, *draft[:7], self.hashes[index]))
-            for index, draft in enumerate(self.drafts)
-        ])
+    Raises:
+        StoreError: ``store.line_break``: a field of the envelope holds one, so the chain would be ambiguous.
+    """
+    hashes: list[bytes] = []
+    values: list[Any] = []
+    keyed = False
+    for identity, kind, version, actor, timestamp, refs, payload, key in drafts:
+        seq += 1
+        envelope = f"{identity}\n{kind}\n{version}\n{actor}\n{timestamp}\n{refs.decode()}"
+        if envelope.count("\n") != _LINES and not _is_unambiguous(envelope, refs):
+            raise StoreError("A field of the envelope holds a line break.", code="store.line_break", where=stream)
+        last = sha256(last + f"{stream}\n{seq}\n{envelope}\n".encode() + payload).digest()
+        hashes.append(last)
+        # The driver asks each bytes, but no bytearray, how it wants to be stored: four times the cost of a copy.
+        values += (bytearray(last), envelope, bytearray(payload))
+        if key is not None:
+            keyed = True
+    return Chained(hashes, values, [draft[7] for draft in drafts] if keyed else [])
+
+
+def _is_unambiguous(envelope: str, refs: bytes) -> bool:
+    return envelope.count("\n") == _LINES + refs.count(b"\n")
+
+
+def stored(
+    stream: str, seq: int, last_position: int, drafts: Sequence[Draft], hashes: list[bytes]
+) -> tuple[StoredEvent, ...]:
+    """The events as they stand after ``seq``; positions of one transaction are contiguous, since nobody else writes."""
+    position = last_position - len(hashes)
+    events = []
+    for draft, own_hash in zip(drafts, hashes, strict=True):
+        position += 1
+        seq += 1
+        events.append(_event(StoredEvent, (position, stream, seq, *draft[:7], own_hash)))
+    return tuple(events)
 
 
 def event(stream: str, row: Sequence[Any]) -> StoredEvent:

@@ -108,17 +108,16 @@ EVENT_COLUMNS: Final = "position, seq, envelope, payload, hash"
 
 
 @cache
-def insert_events(count: int, *, keyed: bool) -> str:
+def insert_events(count: int, keyed: bool, /) -> str:
     """The INSERT of ``count`` events in one statement, with as few parameters as can be.
 
     They are: the stream's number, the seq before the first event, the length of the batch that ends here (``None``
-    when it goes on), then for each event hash, envelope, payload and, when ``keyed``, the key.
+    when it goes on), then hash, envelope and payload of each event and, when ``keyed``, the key of each.
     """
-    width = 4 if keyed else 3
     rows = []
     for index in range(count):
-        own = ", ".join(f"?{4 + width * index + column}" for column in range(width))
-        rows.append(f"(?1, ?2 + {index + 1}, {'?3' if index == count - 1 else 'NULL'}, {own})")
+        own = [f"?{4 + 3 * index + column}" for column in range(3)] + [f"?{4 + 3 * count + index}"] * keyed
+        rows.append(f"(?1, ?2 + {index + 1}, {'?3' if index == count - 1 else 'NULL'}, {', '.join(own)})")
     columns = "sid, seq, batch, hash, envelope, payload" + (", key" if keyed else "")
     return f"INSERT INTO events ({columns}) VALUES {', '.join(rows)}"
 

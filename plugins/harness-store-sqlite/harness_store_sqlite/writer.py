@@ -104,10 +104,15 @@ class Writer:
             if self._leading:
                 job = self._queue(work)
             self._leading = True
-        if job is None:
-            return self._lead_with(work)
-        result: T = self._follow(job)
-        return result
+        if job is not None:
+            followed: T = self._follow(job)
+            return followed
+        # Nobody was writing: this work goes first and alone, which is the usual case and the quick one.
+        try:
+            result = self._write_alone(work)
+            return self._write_in_transaction(work) if result is None else result
+        finally:
+            self._hand_over()
 
     def close(self) -> Connection | None:
         """Refuse later works, let the earlier ones end and give the connection out; ``None`` the second time."""
@@ -147,13 +152,6 @@ class Writer:
 
     # ------------------------------------------------------------------------------------------ leading
 
-    def _lead_with(self, work: Work[T]) -> T:
-        """Nobody was writing: this work goes first and alone, which is the usual case and the quick one."""
-        try:
-            return self._write_alone(work)
-        finally:
-            self._hand_over()
-
     def _lead(self) -> None:
         """Write all that waits, the leader's own work among it."""
         with self._mutex:
@@ -168,27 +166,28 @@ class Writer:
 
     def _hand_over(self) -> None:
         with self._mutex:
-            successor = self._waiting[0] if self._waiting else None
-            self._leading = successor is not None
-        if successor is not None:
-            successor.leads = True
-            successor.turn.release()
+            if not self._waiting:
+                self._leading = False
+                return
+            successor = self._waiting[0]
+        successor.leads = True
+        successor.turn.release()
 
     # ------------------------------------------------------------------------------------------ writing
 
-    def _write_alone(self, work: Work[T]) -> T:
+    def _write_alone(self, work: Work[T]) -> T | None:
         try:
-            result = work.alone(self._connection, self._places)
+            return work.alone(self._connection, self._places)
         except IntegrityError:
             # What the file itself refuses is looked at again, which says exactly why, or that it fits after all.
             self._places.clear()
-            result = None
+            return None
         except _MALFORMED as error:
             raise _malformed() from error
         except DriverError as error:
             self._fail(error)
-        if result is not None:
-            return result
+
+    def _write_in_transaction(self, work: Work[T]) -> T:
         job = _Job(work, self._mutex)
         self._transaction([job])
         written: T = _outcome(job)

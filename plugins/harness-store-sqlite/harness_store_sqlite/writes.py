@@ -10,7 +10,7 @@ from harness_hookspecs.errors import StoreConflict
 from harness_hookspecs.store import GENESIS_HASH, Draft, Posted, StoredEvent
 
 from .driver import Connection
-from .rows import Batch, event, type_of
+from .rows import Chained, chained, event, stored, type_of
 from .schema import EVENT_COLUMNS, MAX_ROWS, MAX_ROWS_ALONE, insert_events
 from .writer import Place, Transaction
 
@@ -86,28 +86,44 @@ class Post(NamedTuple):
         return self.alone(transaction.connection, transaction.places)
 
 
-class Append(NamedTuple):
+class Append:
     """A batch of events and what belongs to it."""
 
-    stream: str
-    drafts: Sequence[Draft]
-    expected_seq: int | None
-    blobs: Sequence[Content] = ()
-    taken: Mapping[str, int] | None = None
-    summary: bytes | None = None
+    __slots__ = ("blobs", "drafts", "expected_seq", "stream", "summary", "taken")
+
+    def __init__(
+        self,
+        stream: str,
+        drafts: Sequence[Draft],
+        expected_seq: int | None,
+        *,
+        blobs: Sequence[Content],
+        taken: Mapping[str, int] | None,
+        summary: bytes | None,
+    ) -> None:
+        self.stream = stream
+        self.drafts = drafts
+        self.expected_seq = expected_seq
+        self.blobs = blobs
+        self.taken = taken
+        self.summary = summary
 
     def alone(self, connection: Connection, places: dict[str, Place]) -> tuple[StoredEvent, ...] | None:
         """One INSERT, whose constraints and trigger are the compare-and-set, when the head is known to fit."""
-        place = places.get(self.stream)
+        stream, drafts = self.stream, self.drafts
+        place = places.get(stream)
         if place is None or place[0] is None or place[1] != self.expected_seq:
             return None
-        if self.blobs or self.taken or self.summary is not None or len(self.drafts) > MAX_ROWS_ALONE:
+        count = len(drafts)
+        if self.blobs or self.taken or self.summary is not None or count > MAX_ROWS_ALONE:
             return None
         sid, seq, last = place
-        batch = Batch(self.stream, seq, last, self.drafts)
-        position = _insert(connection, sid, batch)
-        places[self.stream] = (sid, seq + len(self.drafts), batch.hashes[-1])
-        return batch.stored(position)
+        hashes, values, keys = chained(stream, seq, last, drafts)
+        own = (sid, seq, count, *values, *keys)
+        position = connection.execute(insert_events(count, bool(keys)), own).lastrowid
+        assert position is not None
+        places[stream] = (sid, seq + count, hashes[-1])
+        return stored(stream, seq, position, drafts, hashes)
 
     def within(self, transaction: Transaction) -> tuple[StoredEvent, ...]:
         """Look first, then write."""
@@ -127,18 +143,18 @@ class Append(NamedTuple):
         connection = transaction.connection
         transaction.appends = True
         sid, seq, last = place
-        batch = Batch(self.stream, seq, last, self.drafts)
+        batch = chained(self.stream, seq, last, self.drafts)
         if sid is None:
             sid = connection.execute(_NEW_STREAM, (self.stream, GENESIS_HASH)).lastrowid
         for content in self.blobs:
             connection.execute(_PUT, content)
-        position = _insert(connection, sid, batch)
+        position = _insert(connection, sid, seq, batch)
         for mark in taken:
             connection.execute(_MARK, mark)
         if self.summary is not None:
             connection.execute(_SUMMARY, (sid, position, self.summary))
         transaction.places[self.stream] = (sid, seq + len(self.drafts), batch.hashes[-1])
-        return batch.stored(position)
+        return stored(self.stream, seq, position, self.drafts, batch.hashes)
 
 
 def _place(transaction: Transaction, stream: str) -> Place:
@@ -150,14 +166,15 @@ def _place(transaction: Transaction, stream: str) -> Place:
     return known
 
 
-def _insert(connection: Connection, sid: int | None, batch: Batch) -> int:
+def _insert(connection: Connection, sid: int | None, seq: int, batch: Chained) -> int:
     """Write the events; gives the position of the last one."""
-    count, width, position = len(batch.hashes), 4 if batch.keyed else 3, None
+    position = None
+    count = len(batch.hashes)
     for start in range(0, count, MAX_ROWS):
         end = min(start + MAX_ROWS, count)
-        values = batch.values[width * start : width * end]
-        own = (sid, batch.first_seq - 1 + start, count if end == count else None, *values)
-        position = connection.execute(insert_events(end - start, keyed=batch.keyed), own).lastrowid
+        values, keys = batch.values[3 * start : 3 * end], batch.keys[start:end]
+        own = (sid, seq + start, count if end == count else None, *values, *keys)
+        position = connection.execute(insert_events(end - start, bool(keys)), own).lastrowid
     assert position is not None
     return position
 
