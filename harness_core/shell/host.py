@@ -448,7 +448,7 @@ class Host:
         if found not in self._owned:
             state = fold_session(self.store, found)
             if state.final:
-                raise IllegalMove(f"session {found[-8:]} is {state.status}; it cannot be {kind}{"d" if kind == "pause" else "led"}", code="state.final")
+                raise IllegalMove(f"session {found[-8:]} is {state.status}; it takes no {kind}", code="state.final")
         self.store.post(found, f"{kind}:{self._ports.ids.uuid7()}", dumps({"kind": kind, "body": dict(body)}))
         if found in self._owned or kind != "cancel":
             self._nudge(found)
