@@ -27,9 +27,11 @@ _FACTS: Final[tuple[Mapping[str, Any], ...]] = (
 
 
 def sample_of(schema: Any) -> Any:
-    """One value that a bounded schema allows: every field, short lists, the shortest texts."""
+    """One value that a bounded schema allows: every field, short lists, shortest texts; an example if given."""
     if not isinstance(schema, Mapping):
         return None
+    if schema.get("examples"):
+        return schema["examples"][0]
     if "enum" in schema:
         return schema["enum"][0]
     if "const" in schema:

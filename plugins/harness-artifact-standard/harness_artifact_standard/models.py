@@ -1,7 +1,7 @@
 """The bodies of the standard artifact types: what a role's output must be, as frozen models with bounds on everything.
 
-The bounds of :class:`ReleaseNotes` are small on purpose: the longest reply they allow is one that a small local model
-can finish.
+The bounds of :class:`ReleaseNotes` are small on purpose: the longest reply they allow, with the names of three files,
+is 160 tokens of SmolLM2 at two characters a token, and English has nearly five.
 """
 
 from __future__ import annotations
@@ -12,10 +12,18 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 __all__ = ["ImplementationArtifact", "ReleaseNotes", "Review", "TextArtifact"]
 
-Line60: TypeAlias = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=60)]
 Line120: TypeAlias = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=120)]
 Line300: TypeAlias = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=300)]
 Paragraph: TypeAlias = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1_000)]
+# Plain words: kept to them, a small model writes a sentence, and without them line breaks and stray JSON.
+_Plain: TypeAlias = Annotated[
+    str,
+    StringConstraints(strict=True, pattern=r"^[A-Z][A-Za-z0-9 ,.:;'`()_/+-]*$"),
+    Field(examples=["Counts lines too"]),
+]
+Plain40: TypeAlias = Annotated[_Plain, StringConstraints(min_length=4, max_length=40)]
+Plain48: TypeAlias = Annotated[_Plain, StringConstraints(min_length=4, max_length=48)]
+Plain100: TypeAlias = Annotated[_Plain, StringConstraints(min_length=10, max_length=100)]
 FilePath: TypeAlias = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=255)]
 
 
@@ -36,10 +44,10 @@ class ImplementationArtifact(_Body):
 class ReleaseNotes(_Body):
     """What a release brings, and which of the changed files show it; a file that stands twice counts once."""
 
-    summary: Line120
-    highlights: Annotated[tuple[Line60, ...], Field(max_length=2)]
+    summary: Plain100
+    highlights: Annotated[tuple[Plain48, ...], Field(min_length=1, max_length=2)]
     files: Annotated[tuple[FilePath, ...], Field(max_length=4)]
-    risks: Annotated[tuple[Line60, ...], Field(max_length=1)]
+    risks: Annotated[tuple[Plain40, ...], Field(max_length=1)]
 
 
 class Review(_Body):

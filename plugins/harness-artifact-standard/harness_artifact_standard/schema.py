@@ -36,13 +36,15 @@ def _plain(value: Any, definitions: Mapping[str, Any]) -> Any:
 
 
 def narrowed_to(schema: dict[str, Any], field: str, changed: Iterable[Any]) -> dict[str, Any]:
-    """The schema with the entries of an array field restricted to some names.
+    """The schema with the entries of an array field restricted to some names, of which one at least is wanted.
 
     ``uniqueItems`` is not used: constrained decoders ignore it, so a repeated name is merged when it is parsed.
     """
     names = sorted({name for name in changed if isinstance(name, str) and 0 < len(name) <= _MAX_PATH_CHARACTERS})
     array = schema["properties"][field]
     array["maxItems"] = min(array["maxItems"], len(names))
-    if names and len(names) <= MAX_CHOICES:
+    if names:
+        array["minItems"] = 1
+    if 0 < len(names) <= MAX_CHOICES:
         array["items"] = {"type": "string", "enum": names}
     return schema

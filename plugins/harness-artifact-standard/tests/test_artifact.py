@@ -71,9 +71,11 @@ def test_the_implementation_artifact_has_the_fields_of_the_seed() -> None:
     [
         ({**NOTES, "summary": 7}, ("payload.string_type", "/summary")),
         ({**NOTES, "summary": ""}, ("payload.string_too_short", "/summary")),
-        ({**NOTES, "summary": "x" * 121}, ("payload.string_too_long", "/summary")),
-        ({**NOTES, "highlights": ["a", None]}, ("payload.string_type", "/highlights/1")),
-        ({**NOTES, "highlights": ["a", "b", "c"]}, ("payload.too_long", "/highlights")),
+        ({**NOTES, "summary": "x" * 101}, ("payload.string_too_long", "/summary")),
+        ({**NOTES, "summary": "Two lines.\nOf text."}, ("payload.string_pattern_mismatch", "/summary")),
+        ({**NOTES, "highlights": ["Tests", None]}, ("payload.string_type", "/highlights/1")),
+        ({**NOTES, "highlights": []}, ("payload.too_short", "/highlights")),
+        ({**NOTES, "highlights": ["Some", "More", "Much"]}, ("payload.too_long", "/highlights")),
         ({**NOTES, "files": ["a", "b", "c", "d", "e"]}, ("payload.too_long", "/files")),
         ({**NOTES, "risks": "none"}, ("payload.tuple_type", "/risks")),
         ({**NOTES, "extra": 1}, ("payload.extra_forbidden", "/extra")),
@@ -109,11 +111,13 @@ def test_the_files_are_narrowed_to_what_was_changed() -> None:
     assert isinstance(notes, Narrows)
     narrowed = notes.narrow(notes.schema(), {"changed_files": ["b.py", "a.py", "b.py", "x" * 256]})
     files = narrowed["properties"]["files"]
-    assert files == {"type": "array", "maxItems": 2, "items": {"type": "string", "enum": ["a.py", "b.py"]}}
+    wanted = {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string", "enum": ["a.py", "b.py"]}}
+    assert files == wanted
     many = notes.narrow(notes.schema(), {"changed_files": [f"{number}.py" for number in range(201)]})
     assert "enum" not in many["properties"]["files"]["items"]
     none = notes.narrow(notes.schema(), {"changed_files": []})
     assert none["properties"]["files"]["maxItems"] == 0
+    assert "minItems" not in none["properties"]["files"]
 
 
 def test_other_types_are_not_narrowed() -> None:
@@ -123,9 +127,9 @@ def test_other_types_are_not_narrowed() -> None:
 
 
 def test_the_longest_release_notes_are_short() -> None:
-    longest = {"summary": "x" * 120, "highlights": ["x" * 60] * 2, "files": ["docs/a.md"] * 4, "risks": ["x" * 60]}
+    longest = {"summary": "X" * 100, "highlights": ["X" * 48] * 2, "files": ["docs/a.md"] * 3, "risks": ["X" * 40]}
     artifact("release_notes").parse(longest)
-    assert len(codec.dumps(longest)) < 450  # what a small model writes in about 160 tokens
+    assert len(codec.dumps(longest)) < 350  # 160 tokens with two characters a token in the texts, five elsewhere
 
 
 def test_which_types_want_their_files_checked() -> None:
