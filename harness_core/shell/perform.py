@@ -154,10 +154,15 @@ class Performer:
         if isinstance(provider, CountsTokens):
             counter = provider
 
-            def count(text: str) -> int:
+            def counted(text: str) -> int | None:
                 message = Message(role="user", content=(TextPart(text=text),))
-                done = attempt(counter.count_tokens, [message], what=f"the token count of {entry.name}")
-                return done.value if done.value is not None else _estimate(text)
+                return attempt(counter.count_tokens, [message], what=f"the token count of {entry.name}").value
+
+            frame = counted("") or 0  # what the chat template puts around any message: no item's own
+
+            def count(text: str) -> int:
+                found = counted(text)
+                return _estimate(text) if found is None else max(0, found - frame)
 
             return count, f"provider {entry.provider_name}"
         return _estimate, f"estimate: {CHARACTERS_PER_TOKEN} characters a token"
