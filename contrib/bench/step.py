@@ -34,7 +34,7 @@ from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.role import ExecuteStepResult, RoleContext, RoleTask
 from harness_hookspecs.store import Store, StoredEvent
 from harness_hookspecs.tool import ToolContext, ToolResult, ToolSpec
-from harness_hookspecs.validator import Subject, Verdict
+from harness_hookspecs.validator import Level, Subject, Verdict
 from harness_store_sqlite.settings import Settings
 from harness_store_sqlite.store import open_store
 
@@ -97,7 +97,7 @@ def _store(synchronous: str) -> Iterator[CountingStore]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-")))
         host: Any = FakeHost(folder)
-        store = open_store(Settings(synchronous=synchronous, path=str(folder / "bench.db")), host)  # type: ignore[arg-type]
+        store = open_store(Settings(synchronous=synchronous, path=str(folder / "bench.db")), host)
         stack.callback(store.close)
         yield CountingStore(store)
 
@@ -203,7 +203,7 @@ def _kernel_steps(store: CountingStore) -> None:
     loop = SessionLoop(
         STREAM,
         ports=make_ports("threads"),
-        store=store,  # type: ignore[arg-type]  # a store with a counter
+        store=store,
         machine=_StepMachine(),
         hooks=LoopHooks(lambda effect: effect.step),
     )
@@ -268,7 +268,7 @@ class _Text:
 
 
 class _Pass:
-    level = "payload"
+    level: Level = "payload"
 
     def validate(self, subject: Subject, cancel: Any) -> Verdict:
         return Verdict(passed=True, body=subject.output)
@@ -327,7 +327,6 @@ def _parts(folder: Path) -> SessionParts:
         logs_dir=folder / "logs",
         output_bytes=65536,
         parallel_tools=1,
-        max_artifact_bytes=1_048_576,
     )
 
 
@@ -335,7 +334,7 @@ def _whole_steps(store: CountingStore) -> None:
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         ports = make_ports("threads")
-        world = SessionWorld(ports, store, folder, Redactor(), (), lambda session_id, chunk: None, 1.0)  # type: ignore[arg-type]
+        world = SessionWorld(ports, store, folder, Redactor(), (), lambda session_id, chunk: None, 1.0)
         session_id = STREAM.removeprefix("session:")
         session = OwnedSession(session_id, _parts(folder), world, on_ask="deny", terminal=False)
         text, config = b"bench", b"{}"

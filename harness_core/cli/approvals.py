@@ -57,7 +57,7 @@ def _open_items(host: Host, session_id: str) -> Iterator[dict[str, Any]]:
     events = list(map(decoded, host.events(session_id)))
     pending = (_with_posted(host, item) for item in approval_items(events, session_id))
     yield from (item for item in pending if item["status"] == "pending")
-    yield from doubt_items(events, session_id)
+    yield from (item for item in doubt_items(events, session_id) if host.store.posted(f"settle:{item['id']}") is None)
 
 
 def _with_posted(host: Host, item: dict[str, Any]) -> dict[str, Any]:

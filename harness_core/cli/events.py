@@ -16,7 +16,7 @@ from harness_core.kernel.projections.timeline import Timeline
 from harness_hookspecs.errors import HarnessError, NotFound
 from harness_hookspecs.events import CATEGORIES
 from harness_hookspecs.kit.codec import loads_trusted
-from harness_hookspecs.kit.render import labels
+from harness_hookspecs.kit.render import clip_line, escape_line, labels
 from harness_hookspecs.store import GENESIS_HASH, StoredEvent
 
 from .errors import INTERRUPTED, error_document, exit_of
@@ -104,12 +104,22 @@ def _print(ctx: click.Context, host: Host, stored: StoredEvent, document: dict[s
 def _line(ctx: click.Context, stored: StoredEvent, document: Mapping[str, Any], *, expand: bool) -> str:
     timeline = ctx.meta.setdefault(f"{__name__}.timeline", Timeline())
     line = timeline.line(decoded(stored))
-    text = f"  {line.text}" if line is not None else ""
-    head = f"{stored.seq:>5}  {stored.timestamp[11:23]}  {document['category']:<11}  {stored.type:<32}{text}".rstrip()
+    text = line.text if line is not None else _scalars(document["payload"])
+    head = f"{stored.seq:>5}  {stored.timestamp[11:23]}  {document['category']:<11}  {stored.type:<30}  {text}".rstrip()
     if not expand:
         return head
     payload = json.dumps(document["payload"], indent=2)  # plain ASCII, so nothing in it can move the cursor
     return "\n".join([head, *(f"       {one}" for one in payload.splitlines())])
+
+
+def _scalars(payload: Mapping[str, Any]) -> str:
+    """What of a payload says something to people: short values that are no ids and no digests."""
+    said = {
+        name: value
+        for name, value in payload.items()
+        if isinstance(value, (str, int, float)) and not name.lower().endswith(("id", "ref", "digest", "hash"))
+    }
+    return clip_line(escape_line("  ".join(f"{name}={value}" for name, value in said.items())), 100)
 
 
 # -- trace ---

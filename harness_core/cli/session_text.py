@@ -52,7 +52,8 @@ def _settle(waiting: Mapping[str, Any], name: str) -> list[str]:
     if kind == "approval":
         return [f"harness approvals show {short(what)}", f"harness approvals answer {short(what)} --approve"]
     if kind == "in_doubt":
-        return [f"harness approvals settle {what} --happened", f"harness approvals settle {what} --never-happened"]
+        settle = f"harness approvals settle {short(what)}"
+        return [f"{settle} --happened", f"{settle} --never-happened"]
     if kind == "budget":
         return [f"harness resume {name} --budget {what}=N"]
     return []

@@ -68,6 +68,8 @@ class StagePlan:
     prompt: str
     max_turns: int
     context_tokens: int
+    timeout_seconds: float | None = None  # of one attempt's role call
+    max_artifact_bytes: int = 1_048_576
 
 
 @attrs.frozen

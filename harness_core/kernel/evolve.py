@@ -338,6 +338,7 @@ def _reserved(state: SessionState, event: Event) -> None:
 def _budget_settled(state: SessionState, event: Event) -> None:
     state.reserved.pop(event.payload["call_id"], None)
     state.spent_tokens += event.payload["tokens"]
+    state.active_ms += event.payload.get("elapsed_ms", 0)
 
 
 @_on("budget.exhausted")

@@ -16,13 +16,13 @@ def exhausted_by(
     """The payload of ``budget.exhausted`` when the reservation does not fit, else ``None``.
 
     Tokens already spent count with what is reserved and not settled; a call whose usage nobody reported counts with
-    its whole reservation, for unknown is not zero.
+    its whole reservation, for unknown is not zero. Time is what settlements recorded plus what passed since the last.
     """
     used_tokens = state.spent_tokens + sum(state.reserved.values())
     for dimension, limit, used, wanted in (
         ("tokens", state.budget.get("tokens", limits.budget_tokens), used_tokens, wanted_tokens),
         ("calls", state.budget.get("calls", limits.budget_calls), state.usage.calls, 1),
-        ("seconds", state.budget.get("seconds", limits.budget_seconds), elapsed_seconds, 0),
+        ("seconds", state.budget.get("seconds", limits.budget_seconds), state.active_ms / 1000 + elapsed_seconds, 0),
     ):
         if used + wanted > limit:
             return {"dimension": dimension, "limit": limit, "used": used, "wanted": wanted}

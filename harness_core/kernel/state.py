@@ -118,6 +118,7 @@ class SessionState:
     usage: Usage = attrs.Factory(Usage)
     reserved: dict[str, int] = attrs.Factory(dict)  # call id -> tokens
     spent_tokens: int = 0
+    active_ms: int = 0  # as settlements told, over all processes that ran the session
     budget: dict[str, float] = attrs.Factory(dict)
     exhausted: dict[str, Any] | None = None
     in_doubt: dict[str, dict[str, Any]] = attrs.Factory(dict)

@@ -20,7 +20,6 @@ __all__ = [
     "PluginsSettings",
     "RunSettings",
     "StoreSettings",
-    "TraceSettings",
 ]
 
 OnAsk = Literal["auto", "ask", "suspend", "deny"]
@@ -159,15 +158,6 @@ class PluginsSettings(Settings):
     )
 
 
-class TraceSettings(Settings):
-    """The lossy trace beside the log; nothing depends on it."""
-
-    enabled: bool = Field(False, description="Whether trace lines are written at all.", json_schema_extra=NO)
-    path: str | None = Field(
-        None, description="The file they go to; absent: below the state folder.", json_schema_extra=NO
-    )
-
-
 class HarnessSettings(Settings):
     """The whole of harness.yaml."""
 
@@ -184,4 +174,3 @@ class HarnessSettings(Settings):
     plugins: PluginsSettings = Field(
         PluginsSettings(), description="Which installed plugins take part, and their settings."
     )
-    trace: TraceSettings = Field(TraceSettings(), description="The lossy trace beside the log.")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import Field, model_validator
 
-from .base import NO, OK, Glob, Mode, Name, Settings, Tier, tighten
+from .base import NO, Glob, Mode, Name, Settings, Tier, tighten
 
 __all__ = ["PoliciesSettings", "PolicyRule", "ProviderPolicy", "TierModes"]
 
@@ -74,11 +74,4 @@ class PoliciesSettings(Settings):
         False,
         description="Whether tools.yaml may give a tool a lower tier than it claims itself; each such case is logged.",
         json_schema_extra=tighten("false"),
-    )
-    approval_timeout_sec: float | None = Field(
-        None,
-        gt=0,
-        le=31_536_000,
-        description="How long a request stays open, in seconds, then it is denied; absent: until it is answered.",
-        json_schema_extra=OK,
     )

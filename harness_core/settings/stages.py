@@ -113,10 +113,12 @@ class ContextSource(Settings):
     tool: Name | None = Field(None, description="For tool: the tool that is called, T0 or T1 only.")
     args: JsonObject | None = Field(None, description="For tool: its arguments.")
     range: Name | None = Field(
-        None, description="For git_log and git_diff: BASE..HEAD; absent: since the last tag, else since the first commit."
+        None,
+        description="For git_log and git_diff: BASE..HEAD; absent: since the last tag, else since the first commit.",
     )
     layer: Literal["L1", "L2", "L3", "L4"] | None = Field(
-        None, description="The layer it belongs to; absent: L1 for text, artifact and git_log, L2 for git_diff, L3 otherwise."
+        None,
+        description="Its layer; absent: L1 for text, artifact and git_log, L2 for git_diff, L3 otherwise.",
     )
     max_tokens: Tokens | None = Field(
         None, description="What it may take of the context, in tokens; the rest is cut and marked."

@@ -33,6 +33,7 @@ __all__ = ["RULE_ROOTS", "Assembly"]
 RULE_ROOTS = ("artifact", "retries", "stage", "visit")
 """What a transition rule may read (B-116)."""
 
+_MAX_ARTIFACT_BYTES = 1_048_576
 _REPLY_RESERVE_TOKENS = 256
 """Kept free for the role's own prompt (template, headings, feedback) beside the assembled context."""
 
@@ -78,7 +79,6 @@ class Assembly:
             logs_dir=self.data_dir / "logs",
             output_bytes=run.tool_output_bytes,
             parallel_tools=run.max_parallel_tools,
-            max_artifact_bytes=1_048_576,
             failures=tuple(failed.payload() for failed in self.parts.failed),
         )
 
@@ -317,6 +317,8 @@ class Assembly:
             prompt=stage.task or "",
             max_turns=min(stage.max_turns or run.max_turns, run.max_turns),
             context_tokens=min(stage.context.max_tokens or room, room),
+            timeout_seconds=stage.timeout_sec,
+            max_artifact_bytes=stage.output.max_bytes or _MAX_ARTIFACT_BYTES,
         )
 
     def _params(self, stage: Stage, model: ModelEntry) -> Mapping[str, Any]:

@@ -36,6 +36,7 @@ from .replaying import fold_session, replay_session
 from .role_prompt import labelled_parts, role_prompt
 from .session import OwnedSession, SessionWorld
 from .session_parts import SessionParts
+from .trace import TraceSink, guarded_sink
 
 __all__ = ["AlreadyAnswered", "Answered", "Host"]
 
@@ -54,12 +55,13 @@ class Host:
         *,
         on_event: Callable[[StoredEvent], Any] | None,
         on_chunk: Callable[[str, Chunk], Any] | None,
+        trace: TraceSink | None = None,
     ) -> None:
         self._opened, self._ports = opened, opened.ports
         self._store: Store | None = None
         self._session_parts: SessionParts | None = None
         self._owned: dict[str, OwnedSession] = {}
-        self._on_event, self._on_chunk = on_event, on_chunk
+        self._on_event, self._on_chunk, self._trace = on_event, on_chunk, trace
         self._world: SessionWorld | None = None
 
     @classmethod
@@ -73,6 +75,7 @@ class Host:
         terminal: tuple[int, int] | None = None,
         on_event: Callable[[StoredEvent], Any] | None = None,
         on_chunk: Callable[[str, Chunk], Any] | None = None,
+        trace: TraceSink | None = None,
     ) -> Self:
         """Open a project.
 
@@ -84,6 +87,7 @@ class Host:
             terminal: File descriptors (read, write) of a person who may be asked.
             on_event: Told of every event this host commits.
             on_chunk: Told of provisional model text.
+            trace: Told what roles say for debugging; apart from the log, and never a reason to fail.
 
         Raises:
             ConfigError: The configuration is wrong.
@@ -93,7 +97,7 @@ class Host:
             sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
         doors = make_ports(ports) if isinstance(ports, str) else ports
         opened = open_project(project, doors, overrides=overrides, flags=options, terminal=terminal)
-        return cls(opened, on_event=on_event, on_chunk=on_chunk)
+        return cls(opened, on_event=on_event, on_chunk=on_chunk, trace=trace)
 
     def __enter__(self) -> Self:
         return self
@@ -419,6 +423,7 @@ class Host:
                 observers=(observers.event,),
                 on_chunk=observers.chunk,
                 cancel_grace_seconds=self.config.harness.run.cancel_grace_sec,
+                trace=guarded_sink(self._trace),
             )
         return self._world
 

@@ -57,6 +57,7 @@ class BoundModel:
         self._entry, self._recorder = entry, recorder
         self._ports, self._redactor, self._cancel = services.ports, services.redactor, services.late_cancel
         self._tools, self._routing, self._on_chunk = tools, routing, services.on_chunk
+        self._active = services.active
         self.usage = Usage()
         self.slot_id = entry.name
         self.provider = entry.provider_name
@@ -83,7 +84,10 @@ class BoundModel:
             reserve = self._reservation(request)
             called["reservedTokens"] = reserve
             self._recorder.intend(
-                [self._recorder.fact("harness.model.called", called, actor="agent")], blobs, reserve_tokens=reserve
+                [self._recorder.fact("harness.model.called", called, actor="agent")],
+                blobs,
+                reserve_tokens=reserve,
+                elapsed_seconds=self._active.seconds(),
             )
         else:
             called = dict(record.intent)
@@ -265,7 +269,12 @@ class BoundModel:
         return error
 
     def _settled(self, called: Mapping[str, Any], tokens: int, *, known: bool) -> Any:
-        payload = {"call_id": called["callId"], "tokens": tokens, "known": known}
+        payload = {
+            "call_id": called["callId"],
+            "tokens": tokens,
+            "known": known,
+            "elapsed_ms": self._active.lap_ms(),
+        }
         return self._recorder.fact("budget.settled", payload)
 
     def _recorded(self, record: CallRecord) -> OracleResponse:

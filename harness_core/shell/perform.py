@@ -19,7 +19,7 @@ from harness_core.kernel.definition import StagePlan
 from harness_core.kernel.effects import Ask, Effect, GatherContext, RunRole, Validate
 from harness_core.kernel.state import OpenRequest, SessionState, Visit
 from harness_hookspecs.artifact import Narrows
-from harness_hookspecs.errors import HarnessError, NotFound, Refused
+from harness_hookspecs.errors import HarnessError, NotFound, Refused, RoleError
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.messages import ErrorEnvelope, Message, TextPart
@@ -212,9 +212,22 @@ class Performer:
             error = NotFound(f"nobody answers for role {payload['role']}", code="role.not_available")
             return RoleFailed(payload["role_call_id"], self._envelope(error))
         setup = self.role_setup(request, role)
-        outcome = run_role(request, setup, services=self.services, store=self.store)
+        outcome = self._run_in_time(request, setup)
         if request.suspended is None and type(outcome).__name__ == "RoleSuspended":
             self.services.ports.reach("role.suspended")
+        return outcome
+
+    def _run_in_time(self, request: OpenRequest, setup: RoleCallSetup) -> Command:
+        """Run the role call; its stage may bound how long one attempt takes."""
+        limit = self._visit()[1].timeout_seconds
+        if limit is None:
+            return run_role(request, setup, services=self.services, store=self.store)
+        with self.services.deadlines.limit(self.services.cancel, limit) as token:
+            services = attrs.evolve(self.services, cancel=token, late_cancel=token)
+            outcome = run_role(request, setup, services=services, store=self.store)
+        if isinstance(outcome, RoleFailed) and token.reason == "timeout":
+            error = RoleError(f"the attempt took longer than {limit:g} s", code="role.timeout")
+            return attrs.evolve(outcome, error=self._envelope(error))
         return outcome
 
     def role_setup(self, request: OpenRequest, role: Any) -> RoleCallSetup:

@@ -147,6 +147,7 @@ class _RoleCall:
             parallel_tools=setup.parallel_tools,
             system=setup.system,
             response_schema=setup.response_schema,
+            trace=services.trace,
         )
 
     # -- running ---

@@ -141,8 +141,8 @@ def _body(verdicts: list[Verdict], stage: StagePlan, site: ValidateSite, blobs: 
         raise PluginError(f"{len(bodies)} normalised bodies of one output", code="validation.no_body")
     ((body_ref, body),) = bodies.items()
     content = canonical(body)
-    if len(content) > site.parts.max_artifact_bytes:
-        message = f"the artifact has {len(content)} bytes, the limit is {site.parts.max_artifact_bytes}"
+    if len(content) > stage.max_artifact_bytes:
+        message = f"the artifact has {len(content)} bytes, the limit is {stage.max_artifact_bytes}"
         raise HarnessError(message, code="artifact.too_large")
     parsed = attempt(site.parts.artifacts[stage.artifact].parse, body, what=f"artifact type {stage.artifact}")
     if parsed.value is None:

@@ -47,7 +47,6 @@ class RoleCallRecorder:
         self._lock = ports.wait.lock()
         self._results: list[Fact] = []
         self._blobs: dict[str, bytes] = {}
-        self._started_at = ports.clock.monotonic()
 
     def open(self, facts: Sequence[Fact], blobs: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
         """Say who runs and with what; written with the first intent, and again for the default after a delegation.
@@ -128,6 +127,7 @@ class RoleCallRecorder:
         blobs: Mapping[str, bytes] | None = None,
         *,
         reserve_tokens: int | None = None,
+        elapsed_seconds: float = 0.0,
     ) -> None:
         """Write an intent, and everything before it, to the disk; then its effect may start.
 
@@ -144,7 +144,7 @@ class RoleCallRecorder:
                 intent=tuple(facts),
                 blobs={**kept, **(blobs or {})},
                 reserve_tokens=reserve_tokens,
-                elapsed_seconds=self._ports.clock.monotonic() - self._started_at,
+                elapsed_seconds=elapsed_seconds,
             )
         )
         if isinstance(reply, Refusal):

@@ -23,7 +23,7 @@ from .perform import Performer
 from .perform_ask import AskSite
 from .perform_role import run_role
 from .redaction import Redactor
-from .services import Services
+from .services import ActiveTime, Services
 from .session_parts import SessionParts
 
 __all__ = ["RecordedCalls", "RefusingProvider", "RefusingTools", "RoleReplay"]
@@ -115,7 +115,16 @@ class RoleReplay:
         request.calls = max(request.calls, 1)  # its record is read, whatever the fold counted
         token = self.ports.wait.token()
         loop: Any = RecordedCalls(state, self.machine)
-        services = Services(self.ports, loop, Redactor(), Deadlines(self.ports), token, token, lambda chunk: None)
+        services = Services(
+            self.ports,
+            loop,
+            Redactor(),
+            Deadlines(self.ports),
+            token,
+            token,
+            lambda chunk: None,
+            ActiveTime(self.ports),
+        )
         store: Any = _RecordedStore(events)
         site = AskSite(self.session_id, (), "deny", False, token, lambda approval_id, answer: None)
         performer = Performer(self.session_id, f"session:{self.session_id}", self.parts, services, store, site)

@@ -68,7 +68,7 @@ class CallContextOfRole:
     parallel_tools: int = 4
     system: str | None = None
     response_schema: Mapping[str, Any] | None = None
-    trace: Callable[[str, Mapping[str, Any]], None] | None = None
+    trace: Callable[[str, Mapping[str, Any]], object] | None = None
     memory_mounts: Sequence[Any] = ()
     scratch_mounts: Sequence[Any] = ()
     skills: Sequence[Any] = ()

@@ -12,8 +12,27 @@ from harness_hookspecs.provider import Chunk
 from .deadlines import Deadlines
 from .loop import SessionLoop
 from .redaction import Redactor
+from .trace import TraceSink
 
-__all__ = ["Services"]
+__all__ = ["ActiveTime", "Services"]
+
+
+class ActiveTime:
+    """Time this process has run the session and not yet recorded; the log keeps the rest (I-10)."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._clock = ports.clock
+        self._since = self._clock.monotonic()
+
+    def seconds(self) -> float:
+        """Since the last lap."""
+        return self._clock.monotonic() - self._since
+
+    def lap_ms(self) -> int:
+        """The same in milliseconds, and begin again: it goes into an event now."""
+        now = self._clock.monotonic()
+        elapsed, self._since = now - self._since, now
+        return int(elapsed * 1000)
 
 
 @attrs.frozen
@@ -27,3 +46,5 @@ class Services:
     cancel: CancelToken  # tools, validators and prompts stop at once
     late_cancel: CancelToken  # a model call in flight may go on for cancel_grace_sec (K-30)
     on_chunk: Callable[[Chunk], None]
+    active: ActiveTime
+    trace: TraceSink | None = None

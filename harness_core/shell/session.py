@@ -26,8 +26,9 @@ from .machine import SessionMachine
 from .perform import Performer
 from .perform_ask import AskSite
 from .redaction import Redactor
-from .services import Services
+from .services import ActiveTime, Services
 from .session_parts import SessionParts
+from .trace import TraceSink
 
 __all__ = ["OnAsk", "OwnedSession", "SessionWorld", "answer_command_id", "take_ownership"]
 
@@ -57,6 +58,7 @@ class SessionWorld:
     observers: Sequence[Callable[[StoredEvent], None]]
     on_chunk: Callable[[str, Chunk], None]
     cancel_grace_seconds: float
+    trace: TraceSink | None = None
 
 
 def answer_command_id(approval_id: str) -> str:
@@ -114,6 +116,8 @@ class OwnedSession:
             cancel=self._cancel,
             late_cancel=self._late_cancel,
             on_chunk=lambda chunk: world.on_chunk(session_id, chunk),
+            active=ActiveTime(self._ports),
+            trace=world.trace,
         )
         ask_site = AskSite(session_id, parts.approvers, on_ask, terminal, self._leave, self._post_answer)
         self._performer = Performer(session_id, self.stream, parts, services, world.store, ask_site)

@@ -55,5 +55,4 @@ class SessionParts:
     logs_dir: Path
     output_bytes: int
     parallel_tools: int
-    max_artifact_bytes: int
     failures: tuple[Mapping[str, Any], ...] = ()

@@ -417,6 +417,7 @@ class BudgetEvent(Value):
     call_id: str
     tokens: int
     known: bool = True
+    elapsed_ms: int = Field(default=0, ge=0)
 
 
 class BudgetExhaustedEvent(Value):

@@ -311,7 +311,7 @@ class RoleContext(Protocol):
     def recorder(self) -> Recorder | None: ...
 
     @property
-    def trace(self) -> Callable[[str, Mapping[str, Any]], None] | None:
+    def trace(self) -> Callable[[str, Mapping[str, Any]], object] | None:
         """A lossy sink for debugging, separate from the log; it may fail without consequence (A-30)."""
 
     @property

@@ -100,8 +100,6 @@ def test_where_anything_may_stand_only_what_is_spelt_like_json_is_a_number(writt
         ('run: {max_depth: "3"}', "remove the quotes"),
         ("run: {max_depth: 03}", "write it without leading zeros and underscores, below 2^53"),
         ("run: {max_depth: [3]}", None),
-        ("trace: {enabled: yes}", "write true"),
-        ("trace: {enabled: True}", "write true"),
         ("project: [a]", "put the text in quotes"),
         ("run: {on_ask: asks}", 'did you mean "ask"?'),
         ("plugins: {disable: acme}", "write [acme]"),
@@ -115,6 +113,14 @@ def test_a_value_of_another_type_is_an_error_that_says_what_to_write(line: str, 
     [problem] = caught.value.facts["problems"]
     assert (problem["code"], problem["hint"]) == ("config.type", hint)
     assert problem["where"].startswith("harness.yaml:1:")
+
+
+@pytest.mark.parametrize("written", ["yes", "True"])
+def test_truth_is_written_true_or_false(written: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make({"tools": f"tools: {{filesystem: {{enabled: {written}}}}}"})
+    [problem] = caught.value.facts["problems"]
+    assert (problem["code"], problem["hint"]) == ("config.type", "write true")
 
 
 def test_a_list_item_that_is_null_is_an_error() -> None:

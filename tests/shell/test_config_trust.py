@@ -100,7 +100,6 @@ def test_a_project_that_only_tightens_and_chooses_stages_needs_no_trust(place: P
         ("harness.yaml", "run: {max_turns: null}", "run.max_turns"),
         ("harness.yaml", "plugins: {disable: []}", "plugins.disable"),
         ("harness.yaml", "plugins: {settings: {acme: {a: b}}}", "plugins.settings.acme.a"),
-        ("harness.yaml", "trace: {path: x}", "trace.path"),
         ("tools.yaml", "tools: {filesystem: {limit: 10}}", "tools.filesystem.limit"),
         ("tools.yaml", "tools: {filesystem: {root: /}}", "tools.filesystem.root"),
         ("tools.yaml", "tools: {filesystem: {tier: T1}}", "tools.filesystem.tier"),
