@@ -127,7 +127,8 @@ def _tool(source: Any, site: GatherSite) -> list[Gathered]:
 def _git_log(source: Any, site: GatherSite) -> list[Gathered]:
     commits = _commits(source, site)
     text = _git(site, "log", "--no-color", "--no-decorate", "--format=- %s", commits)
-    return [Gathered("git_log", "Commits", text.strip(), _layer(source, 1), {"git": commits}, source.max_tokens)]
+    facts = _ends(site, commits)
+    return [Gathered("git_log", "Commits", text.strip(), _layer(source, 1), {"git": commits}, source.max_tokens, facts)]
 
 
 def _git_diff(source: Any, site: GatherSite) -> list[Gathered]:
@@ -136,19 +137,24 @@ def _git_diff(source: Any, site: GatherSite) -> list[Gathered]:
     base, _, head = commits.partition("..")
     names = _git(site, "diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", base, head).split("\0")
     patch = _git(site, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "-U1", base, head)
-    facts = {
-        "changed_files": sorted(name for name in names if name),
-        "base": _git(site, "rev-parse", "--verify", f"{base}^{{commit}}").strip(),
-        "head": _git(site, "rev-parse", "--verify", f"{head}^{{commit}}").strip(),
-    }
+    facts = {"changed_files": sorted(name for name in names if name), **_ends(site, commits)}
     return [
         Gathered("git_diff", "Changes", _slim(patch), _layer(source, 2), {"git": commits}, source.max_tokens, facts)
     ]
 
 
+def _ends(site: GatherSite, commits: str) -> dict[str, str]:
+    """The two commits of a range, so that a validator judges by the same ones as the model was told of."""
+    base, _, head = commits.partition("..")
+    return {
+        name: _git(site, "rev-parse", "--verify", f"{commit or 'HEAD'}^{{commit}}").strip()
+        for name, commit in (("base", base), ("head", head))
+    }
+
+
 def _slim(patch: str) -> str:
     """A patch without the lines that only git needs: a small model's budget is better spent on the changes."""
-    noise = ("index ", "diff --git ", "--- ", "new file mode", "similarity index")
+    noise = ("index ", "diff --git ", "--- a/", "--- /dev/null", "new file mode", "similarity index")
     return "\n".join(line for line in patch.splitlines() if not line.startswith(noise))
 
 
