@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness_core.kernel.projections.approvals import approval_items, doubt_items, grant_items
+from harness_core.kernel.projections.approvals import grant_items
 from harness_core.kernel.projections.artifacts import artifact_ref
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.naming import resolve_one
@@ -20,13 +20,13 @@ from .hosting import SESSION, open_host, usage_error
 from .noun import NounGroup
 from .output import emit, json_option
 from .session_text import content_lines, short
+from .waiting import every_item, find_item, waiting_items
 
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
 
 __all__ = ["approvals"]
 
-_FINAL = ("completed", "failed", "cancelled")
 _COLUMNS = 140
 
 
@@ -44,51 +44,8 @@ def approvals() -> None:
 def list_approvals(ctx: click.Context) -> None:
     """List what waits for a person, the longest waiting first; of all projects, because an answer reaches any."""
     with open_host(ctx) as host:
-        items = _waiting(host)
+        items = waiting_items(host)
     emit(ctx, {"schema": "harness.approvals/1", "items": items}, _listed)
-
-
-def _waiting(host: Host) -> list[dict[str, Any]]:
-    waiting = [one["id"] for one in host.sessions(every_project=True) if one["status"] not in _FINAL]
-    return _sorted(item for one in waiting for item in _open_items(host, one))
-
-
-def _open_items(host: Host, session_id: str) -> Iterator[dict[str, Any]]:
-    events = list(map(decoded, host.events(session_id)))
-    pending = (_with_posted(host, item) for item in approval_items(events, session_id))
-    yield from (item for item in pending if item["status"] == "pending")
-    yield from (item for item in doubt_items(events, session_id) if host.store.posted(f"settle:{item['id']}") is None)
-
-
-def _with_posted(host: Host, item: dict[str, Any]) -> dict[str, Any]:
-    """An answer that lies in the inbox stands already; it counts as soon as its session goes on."""
-    posted = host.store.posted(f"answer:{item['id']}") if item["status"] == "pending" else None
-    if posted is None:
-        return item
-    body = loads(posted.body)["body"]
-    answer = {
-        "by": body["by"],
-        "via": body["kind"],
-        "scope": "session" if body["decision"] == "auto_session" else "once",
-        "say": body.get("say"),
-        "reason": f"{body['decision']}; takes effect when the session goes on",
-        "digest": body["digest"],
-        "at": None,
-        "seq": None,
-    }
-    return {**item, "status": "answered", "answer": answer}
-
-
-def _every(host: Host, sessions: Iterable[str]) -> list[dict[str, Any]]:
-    return _sorted(
-        _with_posted(host, item)
-        for one in sessions
-        for item in approval_items(map(decoded, host.events(one)), one, history=True)
-    )
-
-
-def _sorted(items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(items, key=lambda item: (item["requested_at"], item["id"]))
 
 
 def _listed(document: Mapping[str, Any]) -> str:
@@ -120,23 +77,10 @@ def _what(item: Mapping[str, Any]) -> str:
 def show(ctx: click.Context, approval: str) -> None:
     """Show one approval or effect in doubt: its arguments, the rule that asks, and what an answer is bound to."""
     with open_host(ctx) as host:
-        item = _find(host, approval)
+        item = find_item(host, approval)
         preview = host.artifact(artifact_ref(item["preview_ref"])) if item.get("preview_ref") else None
     text = None if preview is None else preview.decode(errors="replace")
     emit(ctx, {"schema": "harness.approval/1", **item, "preview": text}, lambda one: _shown(one, preview))
-
-
-def _find(host: Host, reference: str, *, doubts: bool = True) -> dict[str, Any]:
-    found = {item["id"]: item for item in _waiting(host) if doubts or item["kind"] == "approval"}
-    if not any(_names(reference, one) for one in found):
-        every = [document["id"] for document in host.sessions(every_project=True)]
-        found |= {item["id"]: item for item in _every(host, every)}
-    hint = "harness approvals lists those that wait, harness approvals history all"
-    return found[resolve_one(reference, list(found), "approval", hint=hint)]
-
-
-def _names(reference: str, approval_id: str) -> bool:
-    return len(reference) >= 4 and (approval_id.startswith(reference) or approval_id.endswith(reference))
 
 
 def _shown(item: Mapping[str, Any], preview: bytes | None) -> str:
@@ -193,7 +137,7 @@ def answer(ctx: click.Context, /, approval: str, **given: Any) -> int:
     if given["decision"] is None:
         raise usage_error("one of --approve, --deny or --auto-session is needed")
     with open_host(ctx) as host:
-        item = _find(host, approval, doubts=False)
+        item = find_item(host, approval, doubts=False)
         result = host.answer(item["id"], given["decision"], say=given["say"], digest=given["digest"] or item["digest"])
     stands = type(result).__name__ == "Answered"
     document = {
@@ -232,7 +176,7 @@ def settle(ctx: click.Context, effect: str, outcome: str | None, value: str | No
         raise usage_error("--value only goes with --happened")
     result = _value(value)
     with open_host(ctx) as host:
-        doubts = {item["id"]: item for item in _waiting(host) if item["kind"] == "in_doubt"}
+        doubts = {item["id"]: item for item in waiting_items(host) if item["kind"] == "in_doubt"}
         hint = "harness approvals lists effects in doubt"
         item = doubts[resolve_one(effect, list(doubts), "effect", hint=hint)]
         settled = host.settle(item["id"], outcome, value=result)
@@ -267,7 +211,7 @@ def _settled(document: Mapping[str, Any]) -> str:
 def history(ctx: click.Context, session: str | None) -> None:
     """List every approval of this project's sessions, or of one: who answered, how, and what it was bound to."""
     with open_host(ctx) as host:
-        items = _every(host, _chosen(host, session))
+        items = every_item(host, _chosen(host, session))
     emit(ctx, {"schema": "harness.approvals/1", "items": items}, _history)
 
 
