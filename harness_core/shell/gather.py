@@ -147,7 +147,7 @@ def _ends(site: GatherSite, commits: str) -> dict[str, str]:
     """The two commits of a range, so that a validator judges by the same ones as the model was told of."""
     base, _, head = commits.partition("..")
     return {
-        name: _git(site, "rev-parse", "--verify", f"{commit or 'HEAD'}^{{commit}}").strip()
+        name: _git(site, "rev-parse", "--verify", f"{commit}^{{commit}}").strip()
         for name, commit in (("base", base), ("head", head))
     }
 
@@ -162,7 +162,7 @@ def _commits(source: Any, site: GatherSite) -> str:
     """The range as ``base..head``; without one: everything since the last tag, else since the first commit."""
     if source.range:
         commits = str(source.range)
-        if commits.startswith("-") or ".." not in commits:
+        if commits.startswith("-") or not all(commits.partition("..")):
             raise HarnessError(f"{commits!r} is not a range BASE..HEAD", hint="for example v1.0..HEAD")
         return commits
     tag = _run_git(site, "describe", "--tags", "--abbrev=0", "HEAD^")
