@@ -40,6 +40,7 @@ SPECS: Final = (
         {
             "seconds": {"type": "number", "minimum": 0, "maximum": 60, "default": 1},
             "line": {"enum": ["before", "after"], "default": "before"},
+            "deaf": {"type": "boolean", "default": False, "description": "Go on when it is cancelled."},
         },
     ),
     _spec(

@@ -27,14 +27,14 @@ def build(settings: EffectsSettings, host: ToolHost) -> EffectsTools:
     file = settings.file or os.environ.get("HARNESS_EFFECTS_FILE", "")
     if not file:
         raise ConfigError("There is no file for the effects.", hint="Set tools.effects.file or HARNESS_EFFECTS_FILE.")
-    return EffectsTools(host.project_dir / file)
+    return EffectsTools(host.project_dir / file, probes=settings.probes)
 
 
 class EffectsTools:
     """Appends ``{"tool", "key", "args", "pid"}`` for each call, in one write that is on the disk when it returns."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, file: Path, *, probes: bool = True) -> None:
+        self._file, self._probes = file, probes
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools."""
@@ -65,12 +65,14 @@ class EffectsTools:
         late = args.get("line", "before") == "after"
         if not late:
             self._append(name, args, ctx.key)
-        ctx.ports.clock.sleep(args.get("seconds", 1), ctx.cancel)
+        ctx.ports.clock.sleep(args.get("seconds", 1), None if args.get("deaf") else ctx.cancel)
         if late:
             self._append(name, args, ctx.key)
 
     def probe(self, name: str, args: Mapping[str, Any], key: str) -> Settled:
         """Look for the key in the file; lines are never lost, so what is not there never happened."""
+        if not self._probes:
+            return Settled("unknown")
         return Settled("happened" if self._happened(key) else "never_happened", {"done": name})
 
     def _append(self, name: str, args: Mapping[str, Any], key: str) -> None:

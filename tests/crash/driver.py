@@ -1,0 +1,202 @@
+"""Orders on stdin, one JSON document a line; each is carried out in a process of its own and answered on stdout.
+
+An order ``{"phase", "failpoint", "meanwhile"}`` makes a child that plays that phase of the reference session in the folder
+this process was started in, with that ``HARNESS_FAILPOINT``; while a failpoint has stopped it, ``meanwhile`` is carried out. What
+the phase gives is printed with how the child ended. Children are forked from a process that has imported everything, which
+makes each cost hundredths of a second.
+
+A child writes outside of what is under test, as it happens: ``acks`` gets a line for each event it was told of, ``asked`` one
+for each call of the provider.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness_core import Host
+from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.store import StoredEvent
+
+__all__ = ["PHASES"]
+
+TEXT = "Write the report."
+_HUNG_SECONDS = 30.0
+OURS = ("harness_", "peewee", "pysqlite3", "pydantic", "orjson", "jsonschema", "referencing", "rpds", "cel", "yaml")
+
+
+def _append(name: str, line: str) -> None:
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.write(handle, f"{line}\n".encode())
+    os.close(handle)
+
+
+def _acknowledged(event: StoredEvent) -> None:
+    _append("acks", json.dumps([event.seq, event.id, event.type, event.hash.hex()]))
+
+
+def _open() -> Host:
+    return Host.open(".", on_event=_acknowledged)
+
+
+def _counted(complete: Callable[..., Any]) -> Callable[..., Any]:
+    """The provider's own call, with a line outside for each."""
+
+    def counted(self: Any, request: Any, call: Any) -> Any:
+        _append("asked", json.dumps(list(request.routing)))
+        return complete(self, request, call)
+
+    return counted
+
+
+# ------------------------------------------------------------------------------------------------------- phases
+
+
+def begin(host: Host) -> Mapping[str, Any]:
+    """The session from its start to where it waits for a person."""
+    return host.run(TEXT, on_ask="suspend")
+
+
+def answer(host: Host) -> Mapping[str, Any]:
+    """A person elsewhere approves what waits; nobody runs the session meanwhile."""
+    [item] = host.approvals()
+    host.answer(item["id"], "approve", digest=item["digest"])
+    return host.session("@last")
+
+
+def resume(host: Host) -> Mapping[str, Any]:
+    """The session from where it stopped to the next stop."""
+    return host.resume("@last", on_ask="suspend")
+
+
+def finish(host: Host) -> Mapping[str, Any]:
+    """Whatever is there, to its end: begun when nothing is, answered and settled where something waits."""
+    document = _taken_over(host)
+    while not _is_final(document):
+        for waiting in document["waiting"]:
+            if waiting["kind"] == "in_doubt":
+                _settle(host, waiting["id"])
+            elif host.store.posted(f"answer:{waiting['id']}") is None:
+                answer(host)
+        document = resume(host)
+    return look(host)
+
+
+def _taken_over(host: Host) -> Mapping[str, Any]:
+    if not host.sessions():
+        return begin(host)
+    document = host.session("@last")
+    return document if _is_final(document) else resume(host)
+
+
+def _is_final(document: Mapping[str, Any]) -> bool:
+    return document["status"] in ("completed", "failed", "cancelled")
+
+
+def _settle(host: Host, effect_id: str) -> None:
+    """Say of an effect in doubt what the file outside says."""
+    with open(os.environ["HARNESS_EFFECTS_FILE"], "ab+") as file:
+        file.seek(0)
+        happened = effect_id in {json.loads(line)["key"] for line in file}
+    _append("settled", effect_id)
+    if happened:
+        host.settle(effect_id, "happened", value={"done": "as was seen"})
+    else:
+        host.settle(effect_id, "never_happened")
+
+
+def look(host: Host) -> Mapping[str, Any]:
+    """Nothing but a look, and what verification and a replay say."""
+    [document] = host.sessions()
+    events = [[e.seq, e.id, e.type, e.hash.hex()] for e in host.events(document["id"])]
+    verified = host.verify(document["id"])["equal"]
+    replayed = host.replay(document["id"], "skip-inference")
+    return {**document, "events": events, "verified": verified, "replayed": dict(replayed)}
+
+
+PHASES: Mapping[str, Callable[[Host], Mapping[str, Any]]] = {
+    one.__name__: one for one in (begin, answer, resume, finish, look)
+}
+
+
+# ------------------------------------------------------------------------------------------------------ children
+
+
+def _play(order: Mapping[str, Any]) -> dict[str, Any]:
+    from harness_provider_scripted.provider import ScriptedProvider
+
+    setattr(ScriptedProvider, "complete", _counted(ScriptedProvider.complete))  # noqa: B010  # it is a method
+    os.environ["HARNESS_FAILPOINT"] = order.get("failpoint", "")
+    began = time.monotonic()
+    try:
+        host = _open()
+        with host:
+            document = dict(PHASES[order["phase"]](host))
+            reached = dict(host._ports.failpoints.reached)
+    except HarnessError as error:
+        return {"error": error.code, "message": error.message}
+    loaded = [name for name in sys.modules if name.startswith(OURS)]
+    return {"document": document, "reached": reached, "seconds": time.monotonic() - began, "modules": loaded}
+
+
+def _carry_out(order: Mapping[str, Any]) -> dict[str, Any]:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        with os.fdopen(writer, "w") as out:
+            json.dump(_play(order), out, default=_plain)
+        os._exit(0)
+    os.close(writer)
+    meanwhile = _while_stopped(order["meanwhile"], child) if "meanwhile" in order else {}
+    text = _read(reader, child)
+    status = os.waitpid(child, 0)[1]
+    return {"killed": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, **json.loads(text or "{}"), **meanwhile}
+
+
+def _while_stopped(order: Mapping[str, Any], child: int) -> dict[str, Any]:
+    stopped = os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
+    answer = _carry_out(order) if stopped else {}
+    if stopped:
+        os.kill(child, signal.SIGCONT)
+    return {"stopped": stopped, "meanwhile": answer}
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else list(value)
+
+
+def _read(reader: int, child: int) -> bytes:
+    """All that the child says; one that hangs is killed, and has said nothing."""
+    chunks = []
+    while select.select([reader], [], [], _HUNG_SECONDS)[0]:
+        chunk = os.read(reader, 65536)
+        if not chunk:
+            break
+        chunks.append(chunk)
+    else:
+        os.kill(child, signal.SIGABRT)
+        chunks = []
+    os.close(reader)
+    return b"".join(chunks)
+
+
+def main() -> None:
+    """Carry out orders until stdin ends."""
+    for line in sys.stdin:
+        order = json.loads(line)
+        for name in order.get("import", ()):
+            importlib.import_module(name)
+        sys.stdout.write(json.dumps(_carry_out(order) if "phase" in order else {}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""A project's settings and a script in, a whole isolated place to run it in out: folders, trust and an effects file.
+
+Shared by the tests that run sessions from outside. Everything lies below one folder, but for the index of plugins,
+which all tests of a session share: making it anew tries the import of every plugin in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from harness_core.shell.config.opening import open_config
+from harness_core.shell.config.trust import remember_trust
+from harness_core.shell.plugins.index import open_index
+from harness_core.shell.ports import make_ports
+
+__all__ = ["HARNESS", "REFERENCE", "Site", "cases", "types_of", "write_reference", "write_site"]
+
+HARNESS: Sequence[str] = (sys.executable, "-m", "harness_core.cli.main")
+"""The command, as the first words of a process."""
+
+POLICIES: Mapping[str, Any] = {"tiers": {"T2": "auto"}, "approver": ["policy"]}
+"""T2 runs by itself, T3 asks, and only written rules answer."""
+
+
+class Site(NamedTuple):
+    """One isolated place."""
+
+    project: Path
+    env: dict[str, str]
+    effects_file: Path
+
+    def enter(self, patch: pytest.MonkeyPatch) -> Site:
+        """Make this process see the place and nothing of the person who runs the tests."""
+        for name in [name for name in os.environ if name.startswith("HARNESS_")]:
+            patch.delenv(name)
+        for name, value in self.env.items():
+            patch.setenv(name, value)
+        patch.chdir(self.project)
+        return self
+
+    def process_env(self, **more: str) -> dict[str, str]:
+        """The environment of a child process in this place."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("HARNESS_")}
+        return {**kept, **self.env, **more}
+
+    def effects(self) -> list[dict[str, Any]]:
+        """What really happened, a line each: ``{tool, key, args, pid}``."""
+        try:
+            text = self.effects_file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in text.split("\n")[:-1]]
+
+    def write(self, name: str, value: Any) -> None:
+        """Replace one of the six files, or the script, and trust the project again."""
+        _write(self.project, name, value)
+        trust(self)
+
+
+def write_site(
+    root: Path, *, stages: Mapping[str, Any], replies: Sequence[Mapping[str, Any]], **files: Mapping[str, Any]
+) -> Site:
+    """Write a project with one scripted model and trust it.
+
+    Args:
+        root: An empty folder.
+        stages: The whole of stages.yaml.
+        replies: The script.
+        files: Other files of the six by name, ``harness`` for example; what is given replaces the usual content.
+    """
+    project = root / "project"
+    (project / ".harness").mkdir(parents=True)
+    effects = root / "effects.jsonl"
+    env = {f"XDG_{name}_HOME": str(root / name.lower()) for name in ("CONFIG", "DATA", "STATE")}
+    cache = str(root.parent / "plugin-index")
+    env |= {"HOME": str(root), "XDG_CACHE_HOME": cache, "HARNESS_EFFECTS_FILE": str(effects), "USER": "tester"}
+    site = Site(project, env, effects)
+    written: dict[str, Any] = {"models": _models(), "policies": POLICIES, "stages": stages, **files}
+    for name, value in written.items():
+        _write(project, name, value)
+    _write(project, "script", {"schema": "harness.script/1", "replies": list(replies)})
+    trust(site)
+    return site
+
+
+def _models() -> dict[str, Any]:
+    entry = {"provider": "scripted", "script": "script.yaml", "capabilities": ["tool_calling"], "context_size": 32768}
+    return {"default": "scripted", "models": {"scripted": entry}}
+
+
+def _write(project: Path, name: str, value: Any) -> None:
+    file = project / ("script.yaml" if name == "script" else f".harness/{name}.yaml")
+    file.write_text(value if isinstance(value, str) else json.dumps(value, indent=1), encoding="utf-8")
+
+
+def trust(site: Site) -> None:
+    """What ``harness trust`` does, without a process for it."""
+    ports = make_ports("threads")
+    previous = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = site.env["XDG_CACHE_HOME"]
+    try:
+        records = open_index().records
+    finally:
+        if previous is None:
+            del os.environ["XDG_CACHE_HOME"]
+        else:
+            os.environ["XDG_CACHE_HOME"] = previous
+    found = open_config(site.project, ports, env=site.env, plugins=records)
+    assert found.project is not None and found.folders is not None
+    remember_trust(ports.files, found.folders.state, found.project, found.untrusted_leaves)
+    ports.close()
+
+
+# ------------------------------------------------------------------------------------------ the reference session
+
+REFERENCE = "Write the report."
+"""What the reference session is asked."""
+
+
+def _call(tool: str, **args: Any) -> dict[str, Any]:
+    return {"name": f"effects_{tool}", "args": args}
+
+
+_USAGE = {"inputTokens": 10, "outputTokens": 5, "cachedInputTokens": 0, "reasoningTokens": 0, "known": True}
+
+_STAGES: Mapping[str, Any] = {
+    "initial": "work",
+    "stages": {
+        "work": {
+            "role": "worker",
+            "task": "Do the work.",
+            "allowed_tools": ["effects"],
+            "transitions": [{"when": 'artifact.status == "success"', "goto": "check"}],
+            "on_failure": "failed",
+        },
+        "check": {
+            "role": "checker",
+            "task": "Check it.",
+            "retry": {"strategy": "corrective", "max_attempts": 2},
+            "on_success": "completed",
+            "on_failure": "failed",
+        },
+    },
+}
+
+_REPLIES: Sequence[Mapping[str, Any]] = (
+    {
+        "when": {"stage": "work", "turn": 1},
+        "tool_calls": [_call("pure", note="a"), _call("keyed", note="b"), _call("keyed", note="c")],
+        "usage": _USAGE,
+    },
+    {"when": {"stage": "work", "turn": 2}, "tool_calls": [_call("unkeyed", note="d")], "usage": _USAGE},
+    {"when": {"stage": "work", "turn": 3}, "tool_calls": [_call("network", note="e")], "usage": _USAGE},
+    {"when": {"stage": "work", "turn": 4}, "json": {"text": "The report."}, "usage": _USAGE},
+    {"when": {"stage": "check", "attempt": 1}, "error": {"code": "provider.unavailable"}},
+    {"when": {"stage": "check"}, "json": {"text": "It is good."}, "usage": _USAGE},
+)
+
+
+def write_reference(root: Path, *, probes: bool = True, **files: Mapping[str, Any]) -> Site:
+    """The reference session: two stages, parallel calls, every effect class, one approval and one retry.
+
+    Args:
+        root: An empty folder.
+        probes: Whether the tools can find out what became of a call; without it an unkeyed one is in doubt.
+        files: As for ``write_site``.
+    """
+    tools = {"tools": {"effects": {"probes": probes}}}
+    return write_site(root, stages=_STAGES, replies=_REPLIES, tools=tools, **files)
+
+
+# ------------------------------------------------------------------------------------------------------- reading
+
+
+def types_of(events: Any) -> list[str]:
+    """The types of stored events, in order."""
+    return [event.type for event in events]
+
+
+def cases(name: str) -> dict[str, dict[str, Any]]:
+    """The cases of a file in ``tests/cases`` by id."""
+    lines = (Path(__file__).parent / "cases" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return {case["id"]: case for line in lines for case in [json.loads(line)]}
