@@ -178,7 +178,9 @@ class Baton:
     def _stop(self, code: str, message: str) -> Strand:
         """Nothing good can follow: the main participant gets an error where it waits, and the baton."""
         self._moved_at_step = self._steps
-        self.main.failure = InternalError(message, code=code, seed_trace=[str(step) for step in list(self.trace)[-20:]])
+        self.main.failure = InternalError(
+            message, code=code, last_steps=[" ".join(map(str, step)) for step in list(self.trace)[-20:]]
+        )
         self.main.blocked = False
         if self.main in self._ready:
             self._ready.remove(self.main)

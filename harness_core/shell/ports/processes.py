@@ -5,34 +5,30 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from harness_hookspecs.errors import HarnessError, NotFound
 from harness_hookspecs.host import CancelToken, Completed
 
-from .survivors import kill_all, kill_pipe_holders, started_ticks
+from .guarded import Child
+from .survivors import kill_tree
 from .wake import Wake
 
 __all__ = ["RealProcesses"]
 
 _READ_BYTES = 65_536
-_DRAIN_SECONDS = 0.5  # for the pipes, once everything of the child is killed
-_HOLDERS_SECONDS = 0.05  # then somebody outside the child's group must be holding a pipe
-_REAP_SECONDS = 3.0
+_STOP_SECONDS = 3.0  # for everything to be gone once it was killed
+_DRAIN_SECONDS = 0.5  # for pipes that a process out of reach holds
 _LOOK_SECONDS = 0.02  # where the kernel cannot tell of a child's end by a descriptor
-_READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
 class RealProcesses:
     """Children in a session of their own, which ends with the call.
 
-    Killed are: the child's process group; on a timeout or a cancel every descendant besides; and on Linux whoever
-    still holds a pipe of the child. Out of reach is one that left the group, closed the pipes and outlived its
-    parent: against that stands the sandbox.
+    On Linux everything the child started ends with it, also what has left its session or lost its parent, and also
+    when this process is killed. Elsewhere that is its process group and the descendants found at the end.
     """
 
     def run(
@@ -55,55 +51,34 @@ class RealProcesses:
         """
         if cancel is not None:
             cancel.raise_if_cancelled()
-        talk = _Talk(_start(argv, cwd, env), stdin, limit_bytes)
+        talk = _Talk(Child(argv, cwd, env), stdin, limit_bytes)
         forget = cancel.on_cancel(talk.wake) if cancel is not None else None
-        ended = "interrupted"
         try:
             ended = talk.until(time.monotonic() + timeout_seconds)
         finally:
             if forget is not None:
                 forget()
-            talk.end(everyone=ended != "exited")
+            talk.end()
         if ended == "cancelled" and cancel is not None:
             cancel.raise_if_cancelled()
         return talk.completed(timed_out=ended == "timeout")
 
 
-def _start(argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
-    pipe = subprocess.PIPE
-    try:
-        return subprocess.Popen(  # the caller names the program; no shell
-            list(argv),
-            bufsize=0,
-            cwd=cwd,
-            env=None if env is None else dict(env),
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            start_new_session=True,
-        )
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if cwd is not None and not os.path.isdir(cwd):
-            raise NotFound(f"there is no folder {cwd}", code="process.no_folder", folder=cwd) from error
-        raise NotFound(f"there is no program {argv[0]}", code="process.no_program", program=argv[0]) from error
-    except (OSError, ValueError) as error:
-        raise HarnessError(
-            f"{argv[0]} cannot be started: {error}", code="process.not_started", program=argv[0]
-        ) from error
-
-
 class _Talk:
     """One child: what it says is read, what it is told is written, until it ends; one thread does it all."""
 
-    def __init__(self, child: subprocess.Popen[bytes], stdin: bytes, limit_bytes: int) -> None:
-        assert child.stdin is not None and child.stdout is not None and child.stderr is not None
+    def __init__(self, child: Child, stdin: bytes, limit_bytes: int) -> None:
+        process = child.process
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self.wake = Wake()
-        self._child = child
-        self._stdin: IO[bytes] = child.stdin
+        self._child, self._process = child, process
+        self._stdin: IO[bytes] = process.stdin
         self._unsent = memoryview(stdin)
-        self._outputs = (_Bounded(child.stdout, limit_bytes), _Bounded(child.stderr, limit_bytes))
+        self._outputs = (_Bounded(process.stdout, limit_bytes), _Bounded(process.stderr, limit_bytes))
         self._open = {output.fd: output for output in self._outputs}
-        self._exit_fd = _exit_fd(child.pid)
+        self._exit_fd = _exit_fd(process.pid)
+        self._exited = False
+        self._heeds_wake = True
         os.set_blocking(self._stdin.fileno(), False)
         self._feed()
 
@@ -113,34 +88,37 @@ class _Talk:
             ready = self._poll(deadline - time.monotonic())
             if self.wake.fd in ready:
                 return "cancelled"
-            if _has_exited(self._child, self._exit_fd, ready):
+            if self._exited:
                 return "exited"
             if time.monotonic() >= deadline:
                 return "timeout"
 
-    def end(self, *, everyone: bool) -> None:
-        """Kill what is left, read what is left in the pipes, reap the child."""
-        pid = self._child.pid
-        since_ticks = started_ticks(pid)
+    def end(self) -> None:
+        """Have everything killed that is left, read what is left in the pipes, reap the child."""
         try:
-            kill_all(pid, descendants=everyone)
-            _reap(self._child)
-            started = time.monotonic()
-            self._drain(started + _HOLDERS_SECONDS)
-            if self._open:
-                kill_pipe_holders(self._open, since_ticks)
-                self._drain(started + _DRAIN_SECONDS)
+            self._heeds_wake = False
+            self._child.stop()
+            self._wait(time.monotonic() + (_STOP_SECONDS if self._child.guarded else 0.0))
+            if not (self._exited and self._child.guarded):
+                kill_tree(self._process.pid)
+            with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel holds it; it cannot be waited for
+                self._process.wait(_STOP_SECONDS)
+            self._drain(time.monotonic() + _DRAIN_SECONDS)
         finally:
+            self._child.close()
             if self._exit_fd is not None:
                 os.close(self._exit_fd)
             for pipe in (self._stdin, *(output.pipe for output in self._outputs)):
                 pipe.close()
 
     def completed(self, *, timed_out: bool) -> Completed:
-        code = self._child.returncode
         stdout, stderr = self._outputs
         cut = stdout.cut or stderr.cut
-        return Completed(-signal.SIGKILL if code is None else code, stdout.data(), stderr.data(), timed_out, cut)
+        return Completed(self._child.returncode(), stdout.data(), stderr.data(), timed_out, cut)
+
+    def _wait(self, deadline: float) -> None:
+        while not self._exited and (left := deadline - time.monotonic()) > 0:
+            self._poll(left)
 
     def _drain(self, deadline: float) -> None:
         while self._open and (left := deadline - time.monotonic()) > 0:
@@ -149,8 +127,10 @@ class _Talk:
     def _poll(self, seconds: float) -> set[int]:
         """Wait until something happens, read and write what can be; gives the descriptors that are ready."""
         poll = select.poll()
-        for fd in (*self._open, self.wake.fd, *([] if self._exit_fd is None else [self._exit_fd])):
+        for fd in (*self._open, *([self.wake.fd] if self._heeds_wake else [])):
             poll.register(fd, select.POLLIN)
+        if self._exit_fd is not None and not self._exited:
+            poll.register(self._exit_fd, select.POLLIN)
         if self._unsent:
             poll.register(self._stdin, select.POLLOUT)
         seconds = seconds if self._exit_fd is not None else min(seconds, _LOOK_SECONDS)
@@ -160,7 +140,12 @@ class _Talk:
                 del self._open[fd]
         if self._unsent and self._stdin.fileno() in ready:
             self._feed()
+        self._exited = self._exited or self._has_exited(ready)
         return ready
+
+    def _has_exited(self, ready: set[int]) -> bool:
+        """Whether the child has ended; told by the kernel it is not reaped yet, so its number is still its own."""
+        return self._exit_fd in ready if self._exit_fd is not None else self._process.poll() is not None
 
     def _feed(self) -> None:
         try:
@@ -202,13 +187,3 @@ def _exit_fd(pid: int) -> int | None:
     with contextlib.suppress(OSError):
         return int(open_pidfd(pid))
     return None
-
-
-def _has_exited(child: subprocess.Popen[bytes], exit_fd: int | None, ready: set[int]) -> bool:
-    """Whether the child has ended; on Linux it is not reaped yet, so its number is still its own."""
-    return exit_fd in ready if exit_fd is not None else child.poll() is not None
-
-
-def _reap(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel holds it; it cannot be waited for
-        child.wait(_REAP_SECONDS)
