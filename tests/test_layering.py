@@ -79,7 +79,7 @@ SAMPLES = {
     "a temporary file in the core": (*CORE, "shell/trust.py", "from tempfile import mkdtemp"),
     # catching everything
     "a catch of everything": (*TOOL, "tool.py", CATCH),
-    "a bare catch": (*CORE, "shell/loop.py", "try:\n    x = 1\nexcept:\n    pass"),
+    "a bare catch": (*CORE, "shell/toolbox.py", "try:\n    x = 1\nexcept:\n    pass"),
     "a catch among others": (*TOOL, "noun.py", "try:\n    x = 1\nexcept (KeyError, Exception) as e:\n    x = e"),
     "a suppression": (*TOOL, "noun.py", "import contextlib\nwith contextlib.suppress(BaseException):\n    x = 1"),
 }  # fmt: skip

@@ -17,7 +17,8 @@ from harness_core.kernel.approvals import PolicyRule, ToolPolicy
 from harness_core.kernel.commands import Start
 from harness_core.kernel.definition import Definition, Limits, ModelPlan, RetryPolicy, StagePlan
 from harness_core.kernel.facts import Decision, Event, Fact
-from harness_core.shell.loop import LoopHooks, SessionLoop
+from harness_core.shell.loop import SessionLoop
+from harness_core.shell.loop_parts import LoopHooks
 from harness_core.shell.model_handle import ModelEntry
 from harness_core.shell.perform_role import BoundRole
 from harness_core.shell.ports import make_ports

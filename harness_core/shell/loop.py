@@ -8,91 +8,24 @@ append keep a single order (architecture D-3).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from harness_core.kernel.facts import Decision, Event, Fact
 from harness_hookspecs.errors import HarnessError, InternalError, StoreConflict
 from harness_hookspecs.host import Ports
 from harness_hookspecs.kit.codec import dumps, loads_trusted
-from harness_hookspecs.store import Draft, Store, StoredEvent
+from harness_hookspecs.store import Draft, Store
 
-__all__ = ["LoopHooks", "Machine", "SessionLoop"]
+from .loop_parts import Batch, LoopHooks, Machine, Ticket
+
+__all__ = ["SessionLoop"]
 
 _MAX_HELD = 64  # a batch up to this size is one autocommit statement (D-7)
 _MAX_ROUNDS = 64  # then the leader hands the token over
 _MAX_CONFLICTS = 8
 _MAX_KEPT = 1024  # digests remembered, so that equal content is not sent to the store again and again
-
-
-class Machine(Protocol):
-    """The specific part of a loop: pure callbacks over a state the loop owns."""
-
-    def new_state(self) -> Any:
-        """An empty state."""
-
-    def decide(self, command: Any, state: Any) -> Decision:
-        """What a command means."""
-
-    def advance(self, state: Any, running: frozenset[str]) -> Decision:
-        """What follows by itself."""
-
-    def evolve(self, state: Any, event: Event) -> None:
-        """Fold one event."""
-
-    def react(self, state: Any) -> Sequence[Any]:
-        """Effects that should be under way; each has a ``key``."""
-
-    def check(self, decision: Decision) -> None:
-        """Refuse facts that may not be appended, before any of them is folded."""
-
-    def version(self, event_type: str) -> int:
-        """The schema version to write."""
-
-    def waits(self, event_type: str) -> bool:
-        """Whether this event, with all before it, must be on the disk before anything else happens."""
-
-    def blob(self, digest: str) -> bytes:
-        """Content by digest, decided or stored."""
-
-    def summary(self, state: Any, events: Sequence[Any]) -> bytes | None:
-        """The document for listings when it changed enough to be written."""
-
-
-class LoopHooks(NamedTuple):
-    """What the loop tells and asks; each is called outside the store's transaction."""
-
-    perform: Callable[[Any], Any]  # effect -> command or None
-    committing: Callable[[Sequence[Event]], None] = lambda events: None
-    committed: Callable[[Sequence[StoredEvent]], None] = lambda events: None
-    turned: Callable[[Any], None] = lambda state: None  # after each turn, with the state
-
-
-class _Ticket:
-    """One submitted command, its gate and what came of it."""
-
-    __slots__ = ("command", "durable", "effect", "effect_key", "error", "gate", "reply", "takes_effect")
-
-    def __init__(self, command: Any, gate: Any, *, durable: bool, effect_key: str | None = None) -> None:
-        self.command = command
-        self.gate = gate
-        self.durable = durable
-        self.effect_key = effect_key
-        self.takes_effect = effect_key is not None
-        self.effect: Any = None
-        self.reply: Any = None
-        self.error: BaseException | None = None
-
-
-class _Batch:
-    """What a round decided and has not appended yet; it may ride with the next round."""
-
-    def __init__(self) -> None:
-        self.drafts: list[Draft] = []
-        self.blobs: dict[str, bytes] = {}
-        self.taken: dict[str, int] = {}
-        self.waits = False
-        self.events: list[Event] = []
 
 
 class SessionLoop:
@@ -110,14 +43,15 @@ class SessionLoop:
         self.stream = stream
         self._ports, self._store, self._machine, self._hooks = ports, store, machine, hooks
         self._token = ports.wait.lock()
-        self._inbox: deque[_Ticket] = deque()
+        self._inbox: deque[Ticket] = deque()
         self._running: dict[str, Any] = {}
-        self._held = _Batch()
+        self._held = Batch()
         self._watchers: list[tuple[Callable[[Any], bool], Any]] = []
         self._kept: dict[str, None] = {}  # digests this loop has stored, the latest ones
         self._error: BaseException | None = None
         self._stopped = False
         self._turning = False
+        self._turns = 0
         self.state = machine.new_state()
         self._seq = 0  # of the last committed event
 
@@ -125,12 +59,14 @@ class SessionLoop:
 
     def load(self) -> None:
         """Fold the stream; called before the first command, and again after a failed append."""
-        self._held = _Batch()
+        self._held = Batch()
         self.state = self._machine.new_state()
         self._seq = 0
         for stored in self._store.read(self.stream):
-            event = Event(stored.seq, stored.id, stored.type, loads_trusted(stored.payload), loads_trusted(stored.refs))
-            self._machine.evolve(self.state, event)
+            payload, refs = loads_trusted(stored.payload), loads_trusted(stored.refs)
+            self._machine.evolve(
+                self.state, Event(stored.seq, stored.id, stored.type, payload, refs, stored.timestamp)
+            )
             self._seq = stored.seq
 
     def submit(self, command: Any, *, durable: bool = True) -> Any:
@@ -159,7 +95,12 @@ class SessionLoop:
 
     def quiescent(self) -> bool:
         """Whether nothing is under way and nothing waits in the inbox."""
-        return not self._running and not self._inbox and not self._turning
+        turns = self._turns  # four looks are not one: a turn that began meanwhile makes them worth nothing
+        return not (self._turning or self._inbox or self._running) and turns == self._turns
+
+    def between_turns(self) -> bool:
+        """Whether no turn is under way, so that what the state says is not about to be appended."""
+        return not self._turning
 
     def read_blob(self, digest: str) -> bytes:
         """Content decided here or stored."""
@@ -172,7 +113,7 @@ class SessionLoop:
     def wait_until(
         self, holds: Callable[[Any], bool], *, timeout_seconds: float | None = None, cancel: Any = None
     ) -> bool:
-        """Block until ``holds(state)`` after some turn; ``False`` on timeout. The loop's own error is raised here."""
+        """Block until ``holds(state)`` after some turn; ``False`` on timeout. What stopped the loop is raised here."""
         deadline = None if timeout_seconds is None else self._ports.clock.monotonic() + timeout_seconds
         while True:
             flag = self._ports.wait.event()
@@ -183,6 +124,8 @@ class SessionLoop:
                     raise self._error
                 if holds(self.state):
                     return True
+                if self._stopped:
+                    raise self._ended()
                 left = None if deadline is None else deadline - self._ports.clock.monotonic()
                 if left is not None and left <= 0:
                     return False
@@ -207,22 +150,25 @@ class SessionLoop:
         self._error = self._error or error
         while self._inbox:
             ticket = self._inbox.popleft()
-            ticket.error = self._error or InternalError("the loop has ended", code="loop.ended")
+            ticket.error = self._ended()
             ticket.gate.release()
         self.wake()
 
+    def _ended(self) -> BaseException:
+        return self._error or InternalError("the loop has ended", code="loop.ended")
+
     # -- the token ---
 
-    def _enqueue(self, command: Any, *, durable: bool, effect_key: str | None = None) -> _Ticket:
+    def _enqueue(self, command: Any, *, durable: bool, effect_key: str | None = None) -> Ticket:
         gate = self._ports.wait.lock()
         gate.acquire()
-        ticket = _Ticket(command, gate, durable=durable, effect_key=effect_key)
+        ticket = Ticket(command, gate, durable=durable, effect_key=effect_key)
         if self._stopped:
-            raise self._error or InternalError("the loop has ended", code="loop.ended")
+            raise self._ended()
         self._inbox.append(ticket)
         return ticket
 
-    def _run(self, ticket: _Ticket) -> None:
+    def _run(self, ticket: Ticket) -> None:
         self._lead()
         ticket.gate.acquire()
         if ticket.error is not None:
@@ -233,6 +179,7 @@ class SessionLoop:
         rounds = 0
         while self._inbox and self._token.acquire(blocking=False):
             self._turning = True
+            self._turns += 1
             try:
                 effects = self._round()
             finally:
@@ -263,11 +210,13 @@ class SessionLoop:
     # -- one turn ---
 
     def _round(self) -> list[Any]:
-        tickets = [self._inbox.popleft() for _ in range(len(self._inbox))]
+        tickets = self._take()
         for ticket in tickets:
             if ticket.effect_key is not None:
                 self._running.pop(ticket.effect_key, None)
         try:
+            if self._stopped:  # it was laid down while the loop came to its end
+                raise self._ended()
             effects = self._turn(tickets)
         except BaseException as error:  # whatever it is, everyone who waits must hear of it
             self._fail(tickets, error)
@@ -275,7 +224,14 @@ class SessionLoop:
         self._hooks.turned(self.state)
         return self._hand_out(tickets, effects)
 
-    def _turn(self, tickets: list[_Ticket]) -> list[Any]:
+    def _take(self) -> list[Ticket]:
+        tickets = []
+        with suppress(IndexError):  # stop() empties it too
+            while True:
+                tickets.append(self._inbox.popleft())
+        return tickets
+
+    def _turn(self, tickets: list[Ticket]) -> list[Any]:
         """Decide every command and commit; on a moved head fold again and decide once more (contract.md, Events)."""
         for _ in range(_MAX_CONFLICTS):
             for ticket in tickets:
@@ -287,13 +243,15 @@ class SessionLoop:
                 if any(ticket.durable for ticket in tickets) or self._must_commit(effects):
                     self._commit()
             except StoreConflict:
+                if self._stopped:  # the session was given back meanwhile, and somebody else goes on with it
+                    raise
                 self.load()
                 continue
             self._running.update({effect.key: effect for effect in effects})
             return effects
         raise InternalError("the head of the stream moved again and again", code="store.conflict")
 
-    def _decide(self, ticket: _Ticket) -> None:
+    def _decide(self, ticket: Ticket) -> None:
         """Decide one command; one that is refused fails alone and leaves no trace."""
         ticket.error = None
         if ticket.command is None:
@@ -371,23 +329,23 @@ class SessionLoop:
             taken=held.taken or None,
             summary=summary,
         )
-        self._held = _Batch()
+        self._held = Batch()
         self._seq = stored[-1].seq
         self._kept.update(dict.fromkeys(held.blobs))
         while len(self._kept) > _MAX_KEPT:
             self._kept.pop(next(iter(self._kept)))
         self._hooks.committed(stored)
 
-    def _fail(self, tickets: list[_Ticket], error: BaseException) -> None:
+    def _fail(self, tickets: list[Ticket], error: BaseException) -> None:
         """An append failed or a promise broke: the state is ahead of the log, so nothing may go on from it."""
-        self._held = _Batch()
+        self._held = Batch()
         self.stop(error)
         for ticket in tickets:
             ticket.error = ticket.error or error
             ticket.gate.release()
         self.wake()
 
-    def _hand_out(self, tickets: list[_Ticket], effects: list[Any]) -> list[Any]:
+    def _hand_out(self, tickets: list[Ticket], effects: list[Any]) -> list[Any]:
         rest = deque(effects)
         for ticket in tickets:
             if ticket.takes_effect and rest:

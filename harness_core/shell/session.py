@@ -21,7 +21,8 @@ from harness_hookspecs.provider import Chunk
 from harness_hookspecs.store import Store, StoredEvent
 
 from .deadlines import Deadlines
-from .loop import LoopHooks, SessionLoop
+from .loop import SessionLoop
+from .loop_parts import LoopHooks
 from .machine import SessionMachine
 from .perform import Performer
 from .perform_ask import AskSite

@@ -22,16 +22,16 @@ _FOLDER = "heads"
 _NOTHING = Head(0, GENESIS_HASH)
 
 
-def copied_head(data: Files, session_id: str) -> Head | None:
+def copied_head(files: Files, session_id: str) -> Head | None:
     """The head as it was copied out when the session ended; ``None`` without a copy.
 
     Raises:
         StoreCorrupt: ``store.head_copy``: the copy cannot be read.
     """
     path = f"{_FOLDER}/{session_id}"
-    if data.facts(path) is None:
+    if files.facts(path) is None:
         return None
-    text = data.read_bytes(path, limit_bytes=200).decode(errors="replace")
+    text = files.read_bytes(path, limit_bytes=200).decode(errors="replace")
     seq, _, digest = text.strip().partition(" ")
     try:
         return Head(int(seq), bytes.fromhex(digest))
@@ -39,14 +39,14 @@ def copied_head(data: Files, session_id: str) -> Head | None:
         raise StoreCorrupt("the head that was copied out cannot be read", code="store.head_copy", where=path) from error
 
 
-def verify(store: Store, session_id: str, data: Files) -> dict[str, Any]:
+def verify(store: Store, session_id: str, files: Files) -> dict[str, Any]:
     """Prove a session's log: each event against the chain, the end against the head and its copy, each content
     against its digest, each question to a model against its promptHash (I-7, I-40).
 
     Args:
         store: The store.
         session_id: The session; one without any event is checked against its heads.
-        data: The data directory.
+        files: The data directory.
 
     Returns:
         ``harness.verify/1``: ``equal`` is true, or ``bad`` says what is wrong at the first bad seq.
@@ -55,7 +55,7 @@ def verify(store: Store, session_id: str, data: Files) -> dict[str, Any]:
     head = _NOTHING
     try:
         head = store.head(stream)
-        check.copy = copied_head(data, session_id) or check.copy
+        check.copy = copied_head(files, session_id) or check.copy
         for event in store.read(stream):
             check.event(event)
         check.end(head)

@@ -1,0 +1,81 @@
+"""What a loop is made of: the pure callbacks it is given, whom it tells, a submitted command, an undecided batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from harness_core.kernel.facts import Decision, Event
+from harness_hookspecs.store import Draft, StoredEvent
+
+__all__ = ["Batch", "LoopHooks", "Machine", "Ticket"]
+
+
+class Machine(Protocol):
+    """The specific part of a loop: pure callbacks over a state the loop owns."""
+
+    def new_state(self) -> Any:
+        """An empty state."""
+
+    def decide(self, command: Any, state: Any) -> Decision:
+        """What a command means."""
+
+    def advance(self, state: Any, running: frozenset[str]) -> Decision:
+        """What follows by itself."""
+
+    def evolve(self, state: Any, event: Event) -> None:
+        """Fold one event."""
+
+    def react(self, state: Any) -> Sequence[Any]:
+        """Effects that should be under way; each has a ``key``."""
+
+    def check(self, decision: Decision) -> None:
+        """Refuse facts that may not be appended, before any of them is folded."""
+
+    def version(self, event_type: str) -> int:
+        """The schema version to write."""
+
+    def waits(self, event_type: str) -> bool:
+        """Whether this event, with all before it, must be on the disk before anything else happens."""
+
+    def blob(self, digest: str) -> bytes:
+        """Content by digest, decided or stored."""
+
+    def summary(self, state: Any, events: Sequence[Any]) -> bytes | None:
+        """The document for listings when it changed enough to be written."""
+
+
+class LoopHooks(NamedTuple):
+    """What the loop tells and asks; each is called outside the store's transaction."""
+
+    perform: Callable[[Any], Any]  # effect -> command or None
+    committing: Callable[[Sequence[Event]], None] = lambda events: None
+    committed: Callable[[Sequence[StoredEvent]], None] = lambda events: None
+    turned: Callable[[Any], None] = lambda state: None  # after each turn, with the state
+
+
+class Ticket:
+    """One submitted command, its gate and what came of it."""
+
+    __slots__ = ("command", "durable", "effect", "effect_key", "error", "gate", "reply", "takes_effect")
+
+    def __init__(self, command: Any, gate: Any, *, durable: bool, effect_key: str | None = None) -> None:
+        self.command = command
+        self.gate = gate
+        self.durable = durable
+        self.effect_key = effect_key
+        self.takes_effect = effect_key is not None
+        self.effect: Any = None
+        self.reply: Any = None
+        self.error: BaseException | None = None
+
+
+class Batch:
+    """What a round decided and has not appended yet; it may ride with the next round."""
+
+    def __init__(self) -> None:
+        self.drafts: list[Draft] = []
+        self.blobs: dict[str, bytes] = {}
+        self.taken: dict[str, int] = {}
+        self.waits = False
+        self.events: list[Event] = []
