@@ -91,7 +91,6 @@ def _is_there(module: str) -> bool:
     "--no-plugin", metavar="ID", multiple=True, help="Leave a plugin out; also HARNESS_DISABLE_PLUGINS=ID,ID."
 )
 @click.option("--no-plugins", is_flag=True, help="Leave all plugins out.")
-@click.option("--locked", is_flag=True, help="Stop (exit 4) unless the plugins are what harness.lock says.")
 @click.option("--plain", is_flag=True, help="No colour and no redrawing; also NO_COLOR and TERM=dumb.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def harness(**options: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 __all__ = ["GlobalOptions", "UsageError", "is_json", "split_globals"]
 
-_SWITCHES: Final = {"--no-plugins": "no_plugins", "--locked": "locked", "--plain": "plain", "--debug": "debug"}
+_SWITCHES: Final = {"--no-plugins": "no_plugins", "--plain": "plain", "--debug": "debug"}
 _VALUED: Final = {"--project": "project", "--no-plugin": "no_plugin"}
 _VARIABLE: Final = "HARNESS_DISABLE_PLUGINS"
 
@@ -23,7 +23,6 @@ class GlobalOptions(NamedTuple):  # no attrs: half of what `plugins list` may ta
         project: The folder that holds ``.harness``; None looks for it from the working folder upwards.
         disabled: Plugins left out, each with who says so: ``--no-plugin`` or the environment variable.
         no_plugins: No plugin at all takes part.
-        locked: Plugins must be what ``harness.lock`` says (exit 4).
         plain: No colour, no redrawing, no boxes.
         debug: Tracebacks are shown.
     """
@@ -31,7 +30,6 @@ class GlobalOptions(NamedTuple):  # no attrs: half of what `plugins list` may ta
     project: str | None = None
     disabled: tuple[tuple[str, str], ...] = ()
     no_plugins: bool = False
-    locked: bool = False
     plain: bool = False
     debug: bool = False
 

@@ -126,7 +126,7 @@ def test_shared_options_stand_before_or_after_the_command(words: list[str], caps
 
 def test_shared_options_are_taken_out_and_what_follows_the_dashes_is_left_alone() -> None:
     env = {"HARNESS_DISABLE_PLUGINS": "a, b,", "NO_COLOR": "1"}
-    words = ["--no-plugin", "c", "run", "--locked", "text", "--no-plugins", "--no-plugin=d", "--", "--debug"]
+    words = ["--no-plugin", "c", "run", "text", "--no-plugins", "--no-plugin=d", "--", "--debug"]
     options, rest = split_globals(words, env)
     disabled = (
         ("a", "HARNESS_DISABLE_PLUGINS"),
@@ -134,7 +134,7 @@ def test_shared_options_are_taken_out_and_what_follows_the_dashes_is_left_alone(
         ("c", "--no-plugin"),
         ("d", "--no-plugin"),
     )
-    assert options == GlobalOptions(disabled=disabled, no_plugins=True, locked=True, plain=True)
+    assert options == GlobalOptions(disabled=disabled, no_plugins=True, plain=True)
     assert rest == ["run", "text", "--", "--debug"]
     with pytest.raises(UsageError):
         split_globals(["--project"], {})
