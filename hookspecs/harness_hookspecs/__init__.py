@@ -22,18 +22,27 @@ _HOME = {
     "executor": "Executor Outcome RoleCall StageInput",
     "host": "CancelToken Host Ports",
     "markers": "hookimpl hookspec implements",
-    "messages": "ArtifactRef ChatInput ErrorEnvelope Message OracleResponse ToolCallRequest ToolReference Usage",
+    "messages": (
+        "ArtifactRef ChatInput ErrorEnvelope Message OracleResponse ReasoningPart RefusalPart ResolvedModel TextPart "
+        "ToolCallPart ToolCallRequest ToolReference ToolResultPart Usage"
+    ),
+    "mount": "HarnessRuntimeMount MemoryMount MountSource ScratchMount SkillDescriptor",
     "offer": "KINDS Offer",
     "provider": "CallContext Chunk ModelRequest Provider ToolSchema",
     "role": (
         "DelegateToDefault ExecuteStepResult ExecuteStepTask FixStepResult FixStepTask OrchestrateResult "
         "OrchestrateTask PlanResult PlanTask RoleContext RoleHarness Scope parse_result parse_task role_of"
     ),
+    "role_manifest": "FixerManifest Manifest OrchestratorManifest PlannerManifest WorkerManifest",
     "rules": "Program Rules",
     "store": "Draft Head Posted Store StoredEvent chain_hash verify_chain",
     "tool": "ToolContext ToolResult ToolSet ToolSpec",
     "validator": "Finding Subject Validator Verdict",
     "value": "Json Value WireModel freeze",
+    "workflow": (
+        "AiGenerateStep CodeRunStep DecisionStep OuterLoopContext ParallelStep Step ToolCallStep Workflow "
+        "WorkflowBashCapabilities WorkflowDefinitionSnapshot"
+    ),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, Protocol
 
 from pydantic import StringConstraints
 
 from .value import Name, Text, WireModel
 
-__all__ = ["HarnessRuntimeMount", "MemoryMount", "MountMode", "MountPath", "ScratchMount", "SkillDescriptor"]
+__all__ = [
+    "HarnessRuntimeMount",
+    "MemoryMount",
+    "MountMode",
+    "MountPath",
+    "MountSource",
+    "ScratchMount",
+    "SkillDescriptor",
+]
 
 MountMode = Literal["ro", "rw"]
 MountPath = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=4096)]
@@ -47,3 +56,16 @@ class HarnessRuntimeMount(WireModel):
     mode: MountMode
     kind: Literal["memory", "scratch", "skill", "workspace"]
     source: Text
+
+
+class MountSource(Protocol):
+    """What an offer of kind ``mount`` builds: it says what a role call may see (built by a later distribution)."""
+
+    def mounts(self, session_id: str, role_call_id: str) -> Sequence[MemoryMount | ScratchMount]:
+        """The stores and the scratch folder of one role call; the same ones when it is run again after a crash."""
+
+    def skills(self) -> Sequence[SkillDescriptor]:
+        """Names and descriptions; a body is read by its path only."""
+
+    def realise(self, mounts: Sequence[MemoryMount | ScratchMount]) -> Sequence[HarnessRuntimeMount]:
+        """Where each of them lies for the execution environment; every write is an event with its difference."""
