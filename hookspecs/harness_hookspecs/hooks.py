@@ -2,8 +2,8 @@
 
 A plugin is a module that implements some of these with :func:`harness_hookspecs.implements`. Hooks are called
 once per host, after the manifest was read and the first import was tried in a child process. Which of the offers is
-used is the configuration's choice alone, never load order's (architecture D-11). A hook that raises is a ``plugin.failed``
-event and one line on stderr; the others go on.
+used is the configuration's choice alone, never load order's (architecture D-11). A hook that raises is a
+``plugin.failed`` event and one line on stderr; the others go on.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from harness_hookspecs.kit.render import clip_line, clip_lines, escape_for_terminal, escape_line, labels, table, width
 from hypothesis import given
 from hypothesis import strategies as st
+
+from harness_hookspecs.kit.render import clip_line, clip_lines, escape_for_terminal, escape_line, labels, table, width
 
 SHOWN = {
     "ansi colour": ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
