@@ -61,7 +61,9 @@ def _take(definition: Definition, stage: StagePlan, visit: Visit, match: tuple[i
         "status": "skipped" if visit.skipped else (visit.status or "failure"),
         "attempts": visit.attempt,
     }
-    return Decision((taken, Fact("stage.left", left, refs)))
+    # A rule that ends the session as failed keeps why the last attempt failed: the exit code follows from it.
+    ending = (_no_rule_for_failure(visit),) if target == "failed" and visit.failure is not None else ()
+    return Decision((taken, Fact("stage.left", left, refs), *ending))
 
 
 def _retry_by_rule(stage: StagePlan, visit: Visit, taken: Fact) -> Decision:
