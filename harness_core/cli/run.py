@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .progress import Progress
 
-__all__ = ["cancel", "pause", "resume", "run"]
+__all__ = ["cancel", "follow", "pause", "resume", "run"]
 
 _MAX_TEXT_BYTES = 16 * 1024 * 1024
 _AUTO = "auto"
@@ -68,7 +68,7 @@ def run(ctx: click.Context, /, text: str, **given: Any) -> int:
         "seed": given["seed"],
     }
     overrides = {**model_overrides(ctx, given["model"]), **settings_of(given["settings"])}
-    return _follow(ctx, on_ask, overrides, lambda host, _: host.start(words, **begin))
+    return follow(ctx, on_ask, overrides, lambda host, _: host.start(words, **begin))
 
 
 @click.command()
@@ -90,7 +90,7 @@ def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
         host.resume(found, budget=budget, on_ask=on_ask, accept_drift=given["accept_drift"], wait=False)
         return found
 
-    return _follow(ctx, on_ask, flags, begin)
+    return follow(ctx, on_ask, flags, begin)
 
 
 @click.command()
@@ -162,7 +162,7 @@ def _yolo(*, yolo: bool, destructive: bool) -> str:
 # -- following a session ---
 
 
-def _follow(
+def follow(
     ctx: click.Context, on_ask: str, overrides: Mapping[str, Any], begin: Callable[[Host, Progress], str]
 ) -> int:
     """Begin, tell what happens, print the result once, and give the exit."""
