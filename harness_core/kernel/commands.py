@@ -58,11 +58,14 @@ class Migrate:
 
 @attrs.frozen
 class Received:
-    """A command of the durable inbox, from this process or another one."""
+    """A command of the durable inbox, from this process or another one; kind and body are as they were posted.
+
+    Kinds that do something: pause, cancel, answer, steer, raise_budget, settle.
+    """
 
     command_id: str
-    kind: Literal["pause", "cancel", "answer", "steer", "raise_budget", "settle"]
-    body: Mapping[str, Any]
+    kind: str
+    body: Any
 
 
 @attrs.frozen
@@ -189,7 +192,7 @@ class Advance:
 
 @attrs.frozen
 class Refusal:
-    """The reply to an intent that may not start: ``paused``, ``cancelled``, ``closed`` or ``budget``."""
+    """The reply to an intent that may not start: ``pause``, ``cancelled``, ``closed`` or ``budget``."""
 
     kind: str
     wait_id: str = ""

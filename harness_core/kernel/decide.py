@@ -27,9 +27,9 @@ from .commands import (
 )
 from .definition import Definition
 from .facts import Decision, Fact, derive
-from .inbox import received
+from .inbox import goes_on, received
 from .limits import exhausted_by
-from .state import Approval, SessionState
+from .state import Approval, OpenRequest, SessionState
 
 __all__ = ["decide"]
 
@@ -62,12 +62,17 @@ def _start(command: Start, state: SessionState, definition: Definition) -> Decis
 def _resume(command: Resume, state: SessionState, definition: Definition) -> Decision:
     if state.status == "created":
         return Decision((Fact("session.started", {}),))
+    resumed = Fact("session.resumed", {"reason": command.reason}, actor="operator")
     if state.status == "paused":
-        return Decision((Fact("session.resumed", {"reason": command.reason}, actor="operator"),))
+        return Decision((resumed,))
+    if state.pausing is not None:  # its process died before it could say that it has stopped
+        return Decision((Fact("session.paused", {"reason": state.pausing}), resumed))
     return NOTHING
 
 
 def _migrate(command: Migrate, state: SessionState, definition: Definition) -> Decision:
+    if state.final:
+        return NOTHING
     return Decision((Fact("config.migrated", dict(command.payload), actor="operator"),), command.blobs)
 
 
@@ -82,10 +87,14 @@ def _pause_now(command: PauseNow, state: SessionState, definition: Definition) -
 
 
 def _cancel_now(command: CancelNow, state: SessionState, definition: Definition) -> Decision:
-    return NOTHING if state.final else Decision((Fact("session.cancelled", {"reason": command.reason}),))
+    if state.final or not state.status:
+        return NOTHING
+    return Decision((Fact("session.cancelled", {"reason": command.reason}),))
 
 
 def _plugins_failed(command: PluginsFailed, state: SessionState, definition: Definition) -> Decision:
+    if state.final:
+        return NOTHING
     return Decision(tuple(Fact("plugin.failed", dict(failure)) for failure in command.failures))
 
 
@@ -111,7 +120,19 @@ def _validated(command: Validated, state: SessionState, definition: Definition) 
     if request is None:
         return _ignored(command.effect_id, "the verdict is no longer asked for")
     refs = {"stage_visit_id": request.payload["visit_id"], "causation_id": request.event_id}
-    return Decision((Fact(f"validation.{command.outcome}", dict(command.payload), refs),), command.blobs)
+    outcome, payload = _verdict(command, request)
+    return Decision((Fact(f"validation.{outcome}", payload, refs),), command.blobs)
+
+
+def _verdict(command: Validated, request: OpenRequest) -> tuple[str, dict[str, Any]]:
+    """The verdict as it counts: a pass of the payload that does not say what passed is none (I-24)."""
+    payload, level = dict(command.payload), request.payload["level"]
+    says_all = level != "payload" or (payload.get("body_ref") and payload.get("status"))
+    if command.outcome != "passed" or (says_all and payload["level"] == level):
+        return command.outcome, payload
+    message = f"the verdict does not say what passed at level {level}"
+    error = {"validator": "", "name": "PluginError", "message": message}
+    return "errored", {"effect_id": request.effect_id, "level": level, "errors": [error]}
 
 
 def _ignored(effect_id: str, reason: str) -> Decision:
@@ -154,10 +175,7 @@ def _role_suspended(command: RoleSuspended, state: SessionState, definition: Def
 
 def _record(command: Record, state: SessionState, definition: Definition) -> Decision:
     if state.open_of(command.role_call_id) is None:
-        ignored = _ignored(command.role_call_id, "a call ended after its role call")
-        return ignored._replace(
-            facts=ignored.facts if command.results else (), reply=Refusal("cancelled" if state.final else "closed")
-        )
+        return _after_its_call(command.role_call_id, state, results=bool(command.results))
     if not command.intent:
         return Decision(command.results, command.blobs)
     refusal = _refuse_intent(state)
@@ -166,6 +184,12 @@ def _record(command: Record, state: SessionState, definition: Definition) -> Dec
     if command.reserve_tokens is not None:
         return _reserve(command, state, definition)
     return Decision((*command.results, *command.intent), command.blobs)
+
+
+def _after_its_call(role_call_id: str, state: SessionState, *, results: bool) -> Decision:
+    ignored = _ignored(role_call_id, "a call ended after its role call")
+    reply = Refusal("cancelled" if state.final else "closed")
+    return ignored._replace(facts=ignored.facts if results else (), reply=reply)
 
 
 def _refuse_intent(state: SessionState) -> Refusal | None:
@@ -190,10 +214,12 @@ def _reserve(command: Record, state: SessionState, definition: Definition) -> De
 
 def _ask_approval(command: AskApproval, state: SessionState, definition: Definition) -> Decision:
     asked = dict(command.payload)
+    if state.open_of(str(asked.get("role_call_id"))) is None:
+        return _after_its_call(str(asked.get("role_call_id")), state, results=bool(command.results))
     known = _latest(state, asked.get("role_call_id"), asked.get("call_id"))
     if known is not None and known.payload["digest"] == asked["digest"]:
         return Decision(command.results, command.blobs, reply=known.approval_id)
-    refusal = _refuse_intent(state) if state.open_of(str(asked.get("role_call_id"))) else Refusal("cancelled")
+    refusal = _refuse_intent(state)
     if refusal is not None:
         return Decision(command.results, command.blobs, reply=refusal)
     approval_id = derive("appr", state.session_id, asked.get("role_call_id"), asked.get("call_id"), asked["digest"])
@@ -233,9 +259,10 @@ def _unanswered(command: Unanswered, state: SessionState, definition: Definition
         return NOTHING
     if command.deny:
         ending = _ending(approval, "on_ask", "nobody may be asked in this run (--on-ask deny)")
-        return Decision((Fact("approval.denied", ending, _refs_of(approval)),))
-    if approval.awaited:
-        return NOTHING
+        denied = Fact("approval.denied", ending, _refs_of(approval))
+        return Decision((denied, *goes_on(state, approval, "on_ask")))
+    if approval.awaited or state.status == "paused" or state.pausing or state.cancelling:
+        return NOTHING  # it stays pending, and is asked about again when the session goes on
     return Decision((Fact("session.awaiting", {"approval_ids": [approval.approval_id]}),))
 
 

@@ -86,10 +86,11 @@ def _close(state: SessionState) -> None:
 
 @_on("command.received")
 def _command(state: SessionState, event: Event) -> None:
+    state.commands.add(event.payload["command_id"])
     if event.payload["kind"] == "cancel" and not state.final:
-        state.cancelling = str((event.payload.get("body") or {}).get("reason", "cancelled"))
+        state.cancelling = str((event.payload.get("body") or {}).get("reason") or "cancelled")
     if event.payload["kind"] == "pause" and state.status == "active":
-        state.pausing = str((event.payload.get("body") or {}).get("reason", "operator"))
+        state.pausing = str((event.payload.get("body") or {}).get("reason") or "operator")
 
 
 @_on("config.migrated")
@@ -131,7 +132,8 @@ def _left(state: SessionState, event: Event) -> None:
 
 @_on("transition.taken")
 def _transition(state: SessionState, event: Event) -> None:
-    state.target = event.payload["target"]
+    # `retry` leads nowhere: the attempt that follows is scheduled beside it.
+    state.target = None if event.payload["target"] == "retry" else event.payload["target"]
 
 
 def _visit(state: SessionState) -> Visit:
@@ -147,6 +149,9 @@ def _requested(state: SessionState, event: Event) -> None:
     state.open[effect_id] = OpenRequest(kind, effect_id, payload, event.seq, event.id)
     if kind == "role":
         _visit(state).requested[payload["request_id"]] = payload["role_call_id"]
+    if kind == "context":  # what was said until now is in it, and stays in the later attempts of this visit
+        _visit(state).steering += state.steering
+        state.steering = []
 
 
 @_on("context.assembled")
@@ -155,7 +160,6 @@ def _assembled(state: SessionState, event: Event) -> None:
     visit = _visit(state)
     visit.pack_ref = event.payload["pack_ref"]
     visit.facts_ref = event.payload["facts_ref"]
-    state.steering.clear()
 
 
 @_on("context.failed")
@@ -205,7 +209,9 @@ def _validated(state: SessionState, event: Event) -> None:
     elif event.type == "validation.failed":
         findings = list(payload.get("findings", ()))
         text = "; ".join(str(f["message"]) for f in findings if f.get("severity") == "error")
-        visit.failure = Failure(f"validation.{level}", text or f"{level} validation failed", findings)
+        unattended = any(f["code"] == "approval.denied_unattended" for f in findings)
+        code = "approval.denied_unattended" if unattended else f"validation.{level}"
+        visit.failure = Failure(code, text or f"{level} validation failed", findings)
     else:
         text = "; ".join(str(error.get("message", "")) for error in payload["errors"])
         visit.failure = Failure("validator_error", text or "a validator gave no verdict")

@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .commands import Received
 from .facts import Decision, Fact
 from .state import Approval, SessionState
 
-__all__ = ["received"]
+__all__ = ["goes_on", "is_command", "received"]
 
 
 def received(command: Received, state: SessionState) -> Decision:
-    """Take a command: it is always written, also when it can do nothing any more (D-8)."""
+    """Take a command: it is always written, also when it can do nothing any more (D-8), and written once.
+
+    One that is not what its kind says is written and does nothing, or its row would stop the session at each start.
+    """
+    if command.command_id in state.commands:
+        return Decision(reply="already")
+    body = dict(command.body) if isinstance(command.body, Mapping) else {}
     fact = Fact(
         "command.received",
-        {"command_id": command.command_id, "kind": command.kind, "body": dict(command.body)},
+        {"command_id": command.command_id, "kind": str(command.kind), "body": body},
         actor="operator",
         key=command.command_id,
     )
-    more, reply = _KINDS[command.kind](command.body, state) if not state.final else ((), "final")
+    more, reply = _effect(command.kind, body, state)
     return Decision((fact, *more), taken={command.command_id: 0}, reply=reply)
 
 
 Effect = tuple[tuple[Fact, ...], Any]
+
+
+def _effect(kind: str, body: Mapping[str, Any], state: SessionState) -> Effect:
+    if state.final:
+        return (), "final"
+    if not is_command(kind, body):
+        return (), "malformed"
+    return _KINDS[kind](body, state)
+
+
+def is_command(kind: Any, body: Any) -> bool:
+    """Whether a body is what a command of that kind needs; surfaces ask before they post."""
+    fields = _FIELDS.get(kind) if isinstance(kind, str) else None
+    if fields is None or not isinstance(body, Mapping):
+        return False
+    return all(fits(body.get(name)) for name, fits in fields.items())
 
 
 def _by_the_fold(body: Any, state: SessionState) -> Effect:
@@ -47,9 +69,14 @@ def _answer(body: Any, state: SessionState) -> Effect:
     if body.get("say"):
         steering = {"text": body["say"], "source": body["by"], "approval_id": approval.approval_id}
         facts.append(Fact("steering.received", steering, refs, actor="operator"))
-    if state.status == "awaiting_approval" and not _others_awaited(state, approval):
-        facts.append(Fact("session.resumed", {"reason": "answered", "by": body["by"]}))
-    return tuple(facts), "answered"
+    return (*facts, *goes_on(state, approval, body["by"])), "answered"
+
+
+def goes_on(state: SessionState, answered: Approval, by: str) -> tuple[Fact, ...]:
+    """A session that waited for this answer alone is active again."""
+    if state.status != "awaiting_approval" or _others_awaited(state, answered):
+        return ()
+    return (Fact("session.resumed", {"reason": "answered", "by": by}),)
 
 
 def _ending(body: Any) -> dict[str, Any]:
@@ -97,4 +124,45 @@ _KINDS: dict[str, Callable[[Any, SessionState], Effect]] = {
     "steer": _steer,
     "raise_budget": _raise_budget,
     "settle": _settle,
+}
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _text_if_any(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _one_of(*known: str) -> Callable[[Any], bool]:
+    return lambda value: value in known
+
+
+def _limits(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        name in ("tokens", "calls", "seconds") and type(limit) in (int, float) and limit > 0
+        for name, limit in value.items()
+    )
+
+
+_FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
+    "pause": {},
+    "cancel": {},
+    "answer": {
+        "approval_id": _text,
+        "decision": _one_of("approve", "deny", "auto_session"),
+        "digest": _text,
+        "by": _text,
+        "kind": _one_of("person", "policy"),
+        "say": _text_if_any,
+    },
+    "steer": {"text": _text, "by": _text},
+    "raise_budget": {"limits": _limits},
+    "settle": {
+        "effect_id": _text,
+        "outcome": _one_of("happened", "never_happened"),
+        "by": _text,
+        "kind": _one_of("person", "policy", "probe"),
+    },
 }

@@ -14,6 +14,8 @@ __all__ = ["DETERMINISTIC_CODES", "RetryDecision", "retry_decision"]
 DETERMINISTIC_CODES = frozenset(
     {
         "approval.denied_unattended",
+        "executor.not_available",
+        "executor.stalled",
         "plugin.bound_broken",
         "plugin.raised",
         "provider.model_file",

@@ -34,15 +34,17 @@ def advance(state: SessionState, definition: Definition, command: Advance, execu
         command: Which effects are under way.
         executor_state: ``S`` of the open attempt, folded from its events; ``None`` before its context is there.
     """
-    if state.final or state.status in ("", "created"):
+    if state.final or not state.status:
         return NOTHING
     if state.cancelling or state.pausing:
         return _wind_down(state, command)
-    if state.status == "paused":
+    if state.status in ("created", "paused"):
         return NOTHING
     visit = state.visit
     if state.target is not None or visit is None:
         return _go_to(state, definition, state.target or definition.initial)
+    if visit.stage not in definition.stages:  # the configuration was migrated
+        return Decision((visit_failed("routing.unknown_stage", f"there is no stage {visit.stage} any more", visit),))
     if any(request.payload.get("visit_id") == visit.visit_id for request in state.open.values()):
         return NOTHING
     if visit.failure is not None:
@@ -144,9 +146,9 @@ def _ended(requested: Decision, event_type: str, findings: list[dict[str, Any]])
 
 
 def _execute(state: SessionState, definition: Definition, visit: Visit, executor_state: Any) -> Decision:
-    executor, stage = definition.executors[visit.executor], definition.stages[visit.stage]
     if isinstance(executor_state, HarnessError):  # start or apply raised
         return _attempt_over(state, definition, executor_state)
+    executor, stage = definition.executors[visit.executor], definition.stages[visit.stage]
     requests, error = guarded(lambda: tuple(executor.next(executor_state)))
     if error is not None:
         return _attempt_over(state, definition, error)
@@ -236,8 +238,10 @@ def _gate(state: SessionState, definition: Definition, stage: StagePlan, visit: 
         return NOTHING
     if approval.status in ("granted", "bypassed"):
         return _ended(requested, "validation.passed", [])
-    reason = (approval.ended or {}).get("say") or "the artifact was not approved"
-    finding = {"code": "approval.denied", "severity": "error", "path": "", "message": reason}
+    ended = approval.ended or {}
+    reason = ended.get("say") or ended.get("reason") or "the artifact was not approved"
+    code = "approval.denied_unattended" if ended.get("kind") == "on_ask" else "approval.denied"
+    finding = {"code": code, "severity": "error", "path": "", "message": reason}
     return _ended(requested, "validation.failed", [finding])
 
 
@@ -272,15 +276,15 @@ def _after_failure(state: SessionState, definition: Definition, visit: Visit) ->
     stage = definition.stages[visit.stage]
     failure = visit.failure
     assert failure is not None
-    if failure.code in ("validation.routing", "approval.denied_unattended"):
-        return Decision((session_failed(visit),))
     if visit.artifact_id is not None and visit.status != "rejected":
         payload = {
             "artifact_id": visit.artifact_id,
-            "level": failure.code.removeprefix("validation.") if failure.code.startswith("validation.") else "payload",
+            "level": _level_of(failure.code),
             "findings": failure.findings,
         }
         return Decision((Fact("artifact.rejected", payload, {"stage_visit_id": visit.visit_id}),))
+    if failure.code in ("validation.routing", "approval.denied_unattended"):
+        return Decision((session_failed(visit),))
     decision = retry_decision(stage.retry, visit, stage.model.params.get("temperature"))
     if decision.kind == "retry":
         return Decision((_retry(stage, visit, decision),))
@@ -290,6 +294,12 @@ def _after_failure(state: SessionState, definition: Definition, visit: Visit) ->
         payload = {"stage": visit.stage, "visit_id": visit.visit_id, "reason": failure.message}
         return Decision((Fact("stage.skipped", payload, {"stage_visit_id": visit.visit_id}),))
     return transition(definition, stage, visit)
+
+
+def _level_of(code: str) -> str:
+    """The level at which an artifact with that failure was refused."""
+    family, _, level = code.partition(".")
+    return "approval" if family == "approval" else level if family == "validation" else "payload"
 
 
 def _retry(stage: StagePlan, visit: Visit, decision: RetryDecision) -> Fact:

@@ -86,6 +86,7 @@ class Visit:
     body: Any = None
     accepted: bool = False
     warnings: list[Any] = attrs.Factory(list)
+    steering: list[str] = attrs.Factory(list)  # instructions that its contexts hold
     failure: Failure | None = None
     given_up: bool = False
     skipped: bool = False
@@ -112,8 +113,9 @@ class SessionState:
     target: str | None = None  # where a committed transition leads
     open: dict[str, OpenRequest] = attrs.Factory(dict)
     approvals: dict[str, Approval] = attrs.Factory(dict)
+    commands: set[str] = attrs.Factory(set)  # ids of those received: two readers of the inbox may bring one twice
     grants: list[dict[str, Any]] = attrs.Factory(list)
-    steering: list[str] = attrs.Factory(list)
+    steering: list[str] = attrs.Factory(list)  # instructions that no context holds yet
     artifacts: list[dict[str, Any]] = attrs.Factory(list)
     usage: Usage = attrs.Factory(Usage)
     reserved: dict[str, int] = attrs.Factory(dict)  # call id -> tokens

@@ -17,7 +17,7 @@ from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.react import react
 from harness_core.kernel.stages import advance
 from harness_core.kernel.state import SessionState, Visit
-from harness_hookspecs.errors import HarnessError, VocabularyError
+from harness_hookspecs.errors import HarnessError, PluginError, VocabularyError
 from harness_hookspecs.events import ACTORS, EVENTS, check_payload
 from harness_hookspecs.executor import Outcome, StageInput
 from harness_hookspecs.kit.codec import dumps, loads_trusted
@@ -88,17 +88,21 @@ class SessionMachine:
                 raise VocabularyError(f"{fact.actor} is not an actor", code="vocabulary.actor")
             check_payload(fact.type, fact.payload)
             if fact.type in _HASHED:
-                _HASHED[fact.type](fact, lambda digest: self.blob(digest, decision.blobs))
+                _HASHED[fact.type](fact, lambda digest: self._kept(digest, decision.blobs))
         self._recent.update(decision.blobs)
         while len(self._recent) > 256:
             self._recent.pop(next(iter(self._recent)))
 
-    def blob(self, digest: str, first: Mapping[str, bytes] = {}) -> bytes:
-        """Content that was decided or stored."""
+    def blob(self, digest: str) -> bytes:
+        """Content that was decided or stored. Any thread may ask, so what is remembered is only looked at here."""
+        content = self._recent.get(digest)
+        return self._read_blob(digest) if content is None else content
+
+    def _kept(self, digest: str, first: Mapping[str, bytes]) -> bytes:
+        """Content that a check needs, remembered for the next one; only the turn under way does this."""
         if digest in first:
             return first[digest]
-        content = self._recent.pop(digest, None) or self._read_blob(digest)
-        self._recent[digest] = content  # at the end again: what is read is kept
+        content = self._recent[digest] = self.blob(digest)
         return content
 
     def _state_of_executor(self, state: SessionState) -> Any:
@@ -117,16 +121,18 @@ class SessionMachine:
     def _start_executor(self, visit: Visit) -> Any:
         assert visit.pack_ref is not None
         pack = loads_trusted(self.blob(visit.pack_ref))
-        executor = self.definition.executors[visit.executor]
+        executor = self.definition.executors.get(visit.executor)
+        if executor is None:  # the configuration was migrated
+            return PluginError(f"no stage uses the executor {visit.executor} any more", code="executor.not_available")
         started = guarded(lambda: executor.start(StageInput.model_validate(pack["input"])))
         return started.value if started.error is None else started.error
 
     def _apply_outcomes(self, visit: Visit, known: int, value: Any) -> Any:
         """Apply the outcomes that came after ``known``; an error stays one."""
-        executor = self.definition.executors[visit.executor]
         for outcome in visit.outcomes[known:]:
             if isinstance(value, HarnessError):
                 return value
+            executor = self.definition.executors[visit.executor]
             applied = guarded(executor.apply, value, self._outcome(outcome))
             value = applied.value if applied.error is None else applied.error
         return value

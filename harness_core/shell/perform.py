@@ -136,7 +136,7 @@ class Performer:
         count, counted_by = self._counter(entry)
         steering = [
             Gathered("steering", "Instruction", text, 1, {"event": "steering.received"})
-            for text in self._state.steering
+            for text in self._visit()[0].steering
         ]
         items = []
         for number, fact in enumerate([*steering, *found]):
