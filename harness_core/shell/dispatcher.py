@@ -28,6 +28,8 @@ __all__ = ["CallSite", "Dispatcher", "ToolCall"]
 MAX_ARGS_BYTES = 262_144
 """Arguments above this are refused: a call of that size is a file, and belongs into one."""
 
+_UNATTENDED = "approval.denied_unattended"
+
 
 @attrs.frozen
 class CallSite:
@@ -102,7 +104,7 @@ class Dispatcher:
             Cancelled: The session is over.
         """
         if record is not None and record.ended is not None:
-            return _recorded(call, record)
+            return self._recorded(call, record)
         tool = self.site.tools.get(call.name)
         try:
             if tool is None:
@@ -118,6 +120,19 @@ class Dispatcher:
                 raise
             return self._failed(call, error, None)
         return self._execute(call, tool)
+
+    def _recorded(self, call: ToolCall, record: CallRecord) -> ToolOutcome:
+        assert record.ended is not None
+        if record.ended_type == "harness.tool_call.succeeded":
+            return ToolOutcome(call.call_id, True, record.ended["result"])
+        return self._shown(call, record.ended["error"])
+
+    def _shown(self, call: ToolCall, envelope: Mapping[str, Any]) -> ToolOutcome:
+        """A failure as the caller sees it; one that only ``--on-ask deny`` made ends the role call, however it ends."""
+        code = envelope.get("code", envelope["name"])
+        if code == _UNATTENDED:
+            self._recorder.refused_code = code
+        return ToolOutcome(call.call_id, False, {"error": envelope["message"], "code": code})
 
     # -- before ---
 
@@ -148,7 +163,7 @@ class Dispatcher:
         actor = "model" if call.caller == "model" else "agent"
         self._recorder.intend([self._recorder.fact("harness.tool_call.started", started, actor=actor, **refs)])
         if cause:
-            self._ports.reach("approval.consumed")
+            self._recorder.reach("approval.consumed")
 
     def _approve(self, call: ToolCall, tool: Tool) -> str | None:
         """The event id of the grant this call runs under; ``None`` when its tier needs none."""
@@ -202,11 +217,10 @@ class Dispatcher:
         if approval.status in ("granted", "bypassed"):
             return str(approval.grant_event_id)
         ended = approval.ended or {}
-        if ended.get("kind") == "on_ask":
-            self._recorder.refused_code = "approval.denied_unattended"
         said = ended.get("say") or ended.get("reason") or "no reason given"
         raise Refused(
-            f"{approval.payload['name']} was denied by {ended.get('by', 'nobody')}: {said}", code="approval.denied"
+            f"{approval.payload['name']} was denied by {ended.get('by', 'nobody')}: {said}",
+            code=_UNATTENDED if ended.get("kind") == "on_ask" else "approval.denied",
         )
 
     def _settle(self, call: ToolCall, tool: Tool) -> ToolOutcome | None:
@@ -247,7 +261,7 @@ class Dispatcher:
             context = ToolContext(token, self._ports, self.effect_id(call), tool.timeout_seconds)
             done = attempt(tool.toolset.execute, call.name, call.args, context, what=f"tool {call.name}")
         duration_ms = int((self._ports.clock.monotonic() - started) * 1000)
-        self._ports.reach("effect.done")
+        self._recorder.reach("effect.done")
         flush = tool.spec.effect == "unkeyed"
         if done.error is None and done.value is not None:
             try:
@@ -290,21 +304,10 @@ class Dispatcher:
             payload["durationMs"] = duration_ms
         payload["args"] = _bounded_args(call.args)
         self._recorder.result([self._end("failed", payload)], flush=flush)
-        return ToolOutcome(call.call_id, False, _shown_error(envelope))
+        return self._shown(call, envelope)
 
     def _end(self, ending: str, payload: dict[str, Any]) -> Fact:
         return self._recorder.fact(f"harness.tool_call.{ending}", payload)
-
-
-def _recorded(call: ToolCall, record: CallRecord) -> ToolOutcome:
-    assert record.ended is not None
-    if record.ended_type == "harness.tool_call.succeeded":
-        return ToolOutcome(call.call_id, True, record.ended["result"])
-    return ToolOutcome(call.call_id, False, _shown_error(record.ended["error"]))
-
-
-def _shown_error(envelope: Mapping[str, Any]) -> dict[str, Any]:
-    return {"error": envelope["message"], "code": envelope.get("code", envelope["name"])}
 
 
 def _bounded_args(args: Any) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Self
 
 from harness_core.kernel.commands import Resume
 from harness_core.kernel.projections.session import session_document
-from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import ConfigError, HarnessError, IllegalMove, NotFound
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.frozen import freeze
@@ -191,9 +191,6 @@ class Host:
             raise IllegalMove(f"session {found[-8:]} is {state.status}; nothing can change it", code="state.final")
         migrate = migration(state, self._opened, self.store, accept_drift=accept_drift)
         limits = checked_budget(budget)
-        if limits:
-            command = dumps({"kind": "raise_budget", "body": {"limits": limits}})
-            self.store.post(found, f"budget:{self._ports.ids.uuid7()}", command)
         session = OwnedSession(
             found,
             self._parts(),
@@ -201,10 +198,10 @@ class Host:
             on_ask=checked_on_ask(on_ask),
             terminal=self._opened.terminal is not None,
         )
-        if migrate is not None:
-            session.loop.load()
-            session.loop.submit(migrate)
-        self._begin(session, Resume("resume"))
+        if limits:
+            command = dumps({"kind": "raise_budget", "body": {"limits": limits}})
+            self.store.post(found, f"budget:{self._ports.ids.uuid7()}", command)
+        self._begin(session, Resume("resume"), first=migrate)
         return self.wait(found) if wait else freeze(session.document())
 
     def pause(self, session_id: str) -> None:
@@ -225,10 +222,14 @@ class Host:
         session = self._owned.get(self.find(session_id))
         if session is None:
             raise NotFound(f"session {session_id} is not run here", code="session.not_owned")
-        done = session.wait(timeout_seconds)
+        try:
+            done = session.wait(timeout_seconds)
+        except HarnessError:
+            self._release(session)
+            raise
         document = session.document()
         if done:
-            self._release(session)
+            self._let_go(session)
         return freeze(document)  # type: ignore[no-any-return]
 
     def interrupt(self, reason: str, grace_seconds: float = 4.0) -> None:
@@ -274,13 +275,9 @@ class Host:
 
     def approvals(self, *, history: bool = False) -> Sequence[Mapping[str, Any]]:
         """Pending approvals of every session, oldest first; with ``history`` the decided ones too."""
-        states = [self._state_of(document["id"]) for document in self.sessions(every_project=True)]
+        states = [fold_session(self.store, document["id"]) for document in self.sessions(every_project=True)]
         found = [approval_document(approval, state) for state in states for approval in [*state.approvals.values()]]
         return [item for item in found if history or item["status"] == "pending"]
-
-    def _state_of(self, session_id: str) -> SessionState:
-        owned = self._owned.get(session_id)
-        return owned.state if owned is not None else fold_session(self.store, session_id)
 
     # -- looking ---
 
@@ -325,10 +322,7 @@ class Host:
 
     def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:
         """One session's document, as of seq ``at`` when given."""
-        found = self.find(session_id)
-        owned = self._owned.get(found)
-        if owned is not None and at is None:
-            return freeze(owned.document())  # type: ignore[no-any-return]
+        found = self.find(session_id)  # the log is asked also about a session of our own: nothing is shown uncommitted
         return freeze(session_document(fold_session(self.store, found, until=at)))  # type: ignore[no-any-return]
 
     def artifacts(self, session_id: str) -> Sequence[Mapping[str, Any]]:
@@ -436,13 +430,29 @@ class Host:
             on_chunk.append(("caller", self._on_chunk))
         return Observers(self._ports, on_event=on_event, on_chunk=on_chunk, complain=_complain)
 
-    def _begin(self, session: OwnedSession, command: Any) -> None:
+    def _begin(self, session: OwnedSession, command: Any, *, first: Any = None) -> None:
         self._owned[session.session_id] = session
         try:
+            if first is not None:
+                session.loop.load()
+                session.loop.submit(first)
             session.begin(command)
         except BaseException:
             self._release(session)
             raise
+
+    def _let_go(self, session: OwnedSession) -> None:
+        """Give a session back; one that has ended only when nothing works for it any more (I-17)."""
+        if session.state.final and not session.loop.quiescent():
+            self._ports.spawn(self._outlive, session, name="straggler")
+        else:
+            self._release(session)
+
+    def _outlive(self, session: OwnedSession) -> None:
+        """Record as ignored what still comes from work that did not heed the cancel."""
+        with suppress(HarnessError):
+            session.loop.wait_quiescent()
+        self._release(session)
 
     def _release(self, session: OwnedSession) -> None:
         session.close()

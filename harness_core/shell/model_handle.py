@@ -200,7 +200,7 @@ class BoundModel:
         context = CallContext(self._cancel, tell, self._entry.timeout_seconds)
         done = attempt(self._entry.provider.complete, request, context, what=f"provider {self.provider}")
         timing["totalMs"] = int((self._ports.clock.monotonic() - started) * 1000)
-        self._ports.reach("effect.done")
+        self._recorder.reach("effect.done")
         if done.value is None:
             raise self._failed(called, done.error or ProviderError("the provider gave no answer"))
         return self._responded(called, done.value, timing)

@@ -39,6 +39,7 @@ class Observers:
         self._errors: dict[str, int] = {}
         self._pending: dict[tuple[str, str], str] = {}
         self._told_at = float("-inf")
+        self._lock = ports.wait.lock()  # chunks come from the workers that ask models, events from the turn
 
     def event(self, event: StoredEvent) -> None:
         """Tell of one committed event."""
@@ -52,12 +53,14 @@ class Observers:
         if not self._on_chunk:
             return
         key = (session_id, chunk.kind)
-        self._pending[key] = self._pending.get(key, "") + chunk.text
+        with self._lock:
+            self._pending[key] = self._pending.get(key, "") + chunk.text
         if self._ports.clock.monotonic() - self._told_at >= 1.0 / CHUNKS_PER_SECOND:
             self._flush()
 
     def _flush(self) -> None:
-        pending, self._pending = self._pending, {}
+        with self._lock:
+            pending, self._pending = self._pending, {}
         self._told_at = self._ports.clock.monotonic()
         for (session_id, kind), text in pending.items():
             for listener in list(self._on_chunk):
@@ -69,7 +72,7 @@ class Observers:
             function(*args)
         except Exception as error:  # a listener's fault is not the session's (contract.md)
             self._errors[name] = self._errors.get(name, 0) + 1
-            if self._errors[name] >= MAX_ERRORS:
+            if self._errors[name] == MAX_ERRORS:
                 listeners.remove(listener)
                 said = f"observer {name} failed {MAX_ERRORS} times and is told no more: {type(error).__name__}: {error}"
                 self._complain(PluginError(said, code="plugin.observer"))

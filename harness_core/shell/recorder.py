@@ -65,6 +65,13 @@ class RoleCallRecorder:
         self.ended = True
         return error
 
+    def reach(self, name: str) -> None:
+        """A boundary inside the call; what breaks there stops the session and is no failure of the role."""
+        try:
+            self._ports.reach(name)
+        except HarnessError as error:
+            raise self.fail(error) from error
+
     def check_open(self) -> None:
         """Raise again when the call is suspended or over, and when it is not the call that was recorded."""
         if self.fatal is not None:
@@ -109,7 +116,7 @@ class RoleCallRecorder:
         with self._lock:
             self._results += facts
             self._blobs.update(blobs or {})
-        self._ports.reach("result.buffered")
+        self.reach("result.buffered")
         if flush:
             results, kept = self.drain()
             self._loop.submit(Record(self.role_call_id, results=results, blobs=kept))
@@ -149,7 +156,7 @@ class RoleCallRecorder:
         )
         if isinstance(reply, Refusal):
             raise self._refused(reply)
-        self._ports.reach("intent.committed")
+        self.reach("intent.committed")
 
     def ask(self, payload: Mapping[str, Any], verdict: str, kind: str, blobs: Mapping[str, bytes]) -> str:
         """Write an approval request (or find the one that stands) and return its id."""

@@ -144,8 +144,15 @@ class OwnedSession:
         self._ports.spawn(self._watch_inbox, name="inbox")
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until it is final or nothing is under way any more; raises what stopped it."""
-        return self.loop.wait_quiescent(timeout_seconds)
+        """Wait until it is final, paused or nothing is under way any more; raises what stopped it.
+
+        Work that does not heed a cancel may go on longer: nobody waits for it.
+        """
+        return self.loop.wait_until(self._rests, timeout_seconds=timeout_seconds)
+
+    def _rests(self, state: SessionState) -> bool:
+        over = state.final or state.status == "paused"
+        return self.loop.quiescent() or (over and self.loop.between_turns())
 
     def interrupt(self, reason: str, grace_seconds: float) -> None:
         """Stop within ``grace_seconds``: an active session is saved as paused, one that waits stays so (I-38)."""

@@ -18,9 +18,8 @@ from typing import Any
 
 import pytest
 
-from harness_core.cli.main import main
 from harness_core.shell.ports.failpoints import FAILPOINTS
-from tests.reference import HARNESS, REFERENCE, Site, types_of, write_reference
+from tests.reference import Site, write_reference
 
 PHASES = ("begin", "answer", "resume")
 KEPT = ("data", "state", "effects.jsonl", "project/acks", "project/asked", "project/settled")
