@@ -79,7 +79,8 @@ def test_the_demonstration_does_the_main_job_without_a_network(home: Path) -> No
     assert (done.returncode, "no network" in done.stderr) == (0, True)
     session = json.loads(done.stdout)
     project = home / "cache" / "harness" / "demo"
-    assert (session["schema"], session["status"], session["project"]) == ("harness.session/1", "completed", str(project))
+    assert (session["schema"], session["status"]) == ("harness.session/1", "completed")
+    assert session["project"] == str(project)
     assert (project / "RELEASE_NOTES.md").read_text(encoding="utf-8").startswith("# tally 1.1\n")
     happened = events(project, session)
     [answer] = [payload for name, payload in happened if name == "approval.granted"]
