@@ -22,7 +22,7 @@ class NounGroup(click.Group):
         first = words[0] if words else ""
         if first in self.commands:
             # --json may stand before the command as well.
-            args = [first, *words[1:], *args[: len(args) - len(words)]] if args[0] == "--json" else args
+            args = [*words, "--json"] if args[0] == "--json" else args
         elif first not in ctx.help_option_names:
             args = [self.default, *args]
         return super().parse_args(ctx, args)
