@@ -165,6 +165,7 @@ class _RoleCall:
             if recorder.refused_code is not None:
                 error.code = recorder.refused_code  # type: ignore[misc]  # an instance may be more exact
             return self._failed(error)
+        recorder.check_manifest()
         unused = recorder.journal.first_unused()
         if unused is not None:
             raise Diverged(f"the role no longer makes the call recorded at event {unused.seq}", seq=unused.seq)

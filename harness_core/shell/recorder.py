@@ -80,6 +80,10 @@ class RoleCallRecorder:
             raise Suspend(self.closed.kind, self.closed.wait_id)
         if self.ended:
             raise Cancelled("the role call has ended; its context is closed", code="role.closed")
+        self.check_manifest()
+
+    def check_manifest(self) -> None:
+        """Raise ``Drift`` when the call was started as another one; looked at once, by its first use or at its end."""
         if not self._used:
             self._used = True
             self._check_manifest()
@@ -119,7 +123,7 @@ class RoleCallRecorder:
         self.reach("result.buffered")
         if flush:
             results, kept = self.drain()
-            self._loop.submit(Record(self.role_call_id, results=results, blobs=kept))
+            self._submit(Record(self.role_call_id, results=results, blobs=kept))
 
     def drain(self) -> tuple[tuple[Fact, ...], dict[str, bytes]]:
         """Take what is in the buffer, for the command that writes it."""
@@ -144,7 +148,7 @@ class RoleCallRecorder:
         """
         self.check_open()
         results, kept = self.drain()
-        reply = self._loop.submit(
+        reply = self._submit(
             Record(
                 self.role_call_id,
                 results=results,
@@ -162,12 +166,23 @@ class RoleCallRecorder:
         """Write an approval request (or find the one that stands) and return its id."""
         self.check_open()
         results, kept = self.drain()
-        reply = self._loop.submit(
+        reply = self._submit(
             AskApproval(payload, verdict, kind, results, {**kept, **blobs})  # type: ignore[arg-type]
         )
         if isinstance(reply, Refusal):
             raise self._refused(reply)
         return str(reply)
+
+    def _submit(self, command: Any) -> Any:
+        """Hand a command to the loop; a replay takes none, and what it says then is fatal, whoever catches it."""
+        try:
+            return self._loop.submit(command)
+        except Diverged as error:
+            unused = self.journal.first_unused()
+            if unused is None:
+                raise self.fail(error) from error
+            message = f"the role makes another call than the one recorded at event {unused.seq}"
+            raise self.fail(Diverged(message, seq=unused.seq)) from error
 
     def _refused(self, refusal: Refusal) -> BaseException:
         if refusal.kind in ("pause", "budget"):

@@ -6,13 +6,13 @@ before it and compared; every role is run again on its recorded calls (B-96, tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 import attrs
 
 from harness_core.kernel.facts import Event, Fact
-from harness_core.kernel.projections.session import state_hash
+from harness_core.kernel.projections.session import session_document, state_hash
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Diverged, Drift, HarnessError
 from harness_hookspecs.kit.codec import loads_trusted
@@ -20,7 +20,7 @@ from harness_hookspecs.store import StoredEvent
 
 from .machine import SessionMachine
 
-__all__ = ["Difference", "ReplayReport", "fold", "replay_control", "replay_full"]
+__all__ = ["Difference", "ReplayReport", "Site", "fold", "replay_control", "replay_full"]
 
 CONTROL_TYPES = frozenset(
     {
@@ -84,40 +84,50 @@ def fold(events: Iterator[StoredEvent], machine: SessionMachine) -> SessionState
     return state
 
 
-def replay_full(events: Iterator[StoredEvent], machine: SessionMachine, recorded_hash: str | None) -> ReplayReport:
-    """Rebuild the state from the log alone; equal when the last document kept of it says the same."""
-    state = fold(events, machine)
-    found = state_hash(state)
-    return ReplayReport("full", state.seq, found, recorded_hash in (None, found))
+def replay_full(events: Iterator[StoredEvent], machine: SessionMachine, kept: Mapping[str, Any] | None) -> ReplayReport:
+    """Rebuild the state from the log alone; equal when the document kept of it is what the log gives at its seq."""
+    state = machine.new_state()
+    equal = kept is None
+    for stored in events:
+        machine.evolve(state, decoded(stored))
+        if kept is not None and stored.seq == kept["last_seq"]:
+            equal = session_document(state) == kept
+    return ReplayReport("full", state.seq, state_hash(state), equal)
 
 
-def replay_control(
-    events: list[StoredEvent],
-    machine: SessionMachine,
-    enter_role: Callable[[SessionState, Event, list[StoredEvent]], None],
-) -> ReplayReport:
+class Site(Protocol):
+    """What a replay cannot do by itself."""
+
+    def enter_role(self, state: SessionState, event: Event, events: list[StoredEvent]) -> bool:
+        """Run the role of the call that ``event`` ended, on its recorded events; ``False`` if it was not entered.
+
+        Raises:
+            Diverged: It asks something else, leaves recorded calls unused, or ends otherwise.
+            Drift: Its manifest is another one.
+        """
+
+    def migrate(self, event: Event) -> None:
+        """The session goes on under the configuration of this ``config.migrated``."""
+
+
+def replay_control(events: list[StoredEvent], machine: SessionMachine, site: Site) -> ReplayReport:
     """Take every decision again.
 
     Args:
         events: The whole stream.
         machine: The kernel under the recorded configuration, or under another one to compare with.
-        enter_role: Runs the role of a call that ended, on its recorded events; raises ``Diverged`` or ``Drift``.
+        site: Enters roles, and follows the session to another configuration.
 
     Returns:
         The report; ``diverged`` names the first event that differs.
     """
-    replay = _ControlReplay(events, machine, enter_role)
+    replay = _ControlReplay(events, machine, site)
     return replay.run()
 
 
 class _ControlReplay:
-    def __init__(
-        self,
-        events: list[StoredEvent],
-        machine: SessionMachine,
-        enter_role: Callable[[SessionState, Event, list[StoredEvent]], None],
-    ) -> None:
-        self._events, self._machine, self._enter_role = events, machine, enter_role
+    def __init__(self, events: list[StoredEvent], machine: SessionMachine, site: Site) -> None:
+        self._events, self._machine, self._site = events, machine, site
         self._state = machine.new_state()
         self._expected: list[Fact] = []
         self._calls: dict[str, list[StoredEvent]] = {}
@@ -152,6 +162,8 @@ class _ControlReplay:
             if difference is not None:
                 return difference
         self._machine.evolve(self._state, event)
+        if event.type == "config.migrated":
+            self._site.migrate(event)
         return None
 
     def _is_decision(self, event: Event) -> bool:
@@ -171,16 +183,16 @@ class _ControlReplay:
         return Difference(event.seq, {"type": event.type, "payload": dict(event.payload)}, shown)
 
     def _run_role(self, event: Event) -> Difference | None:
-        self._roles_entered += 1
         recorded = {"type": event.type, "payload": dict(event.payload)}
         try:
-            self._enter_role(self._state, event, self._calls.get(event.payload["role_call_id"], []))
+            entered = self._site.enter_role(self._state, event, self._calls.get(event.payload["role_call_id"], []))
         except Diverged as error:
             seq = int(error.facts.get("seq", event.seq))
             return Difference(seq, self._recorded_at(seq) or recorded, {"error": error.message, **_sides(error)})
         except Drift as error:
             seq = self._started_at(event) or event.seq
             return Difference(seq, self._recorded_at(seq), {"error": error.message, **error.facts})
+        self._roles_entered += entered
         return None
 
     def _recorded_at(self, seq: int) -> Any:

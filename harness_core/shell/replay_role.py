@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from harness_core.kernel.commands import RoleFailed, RoleReturned
-from harness_core.kernel.facts import Event
+from harness_core.kernel.facts import Event, Fact
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Diverged, ProviderError, ToolError
 from harness_hookspecs.host import Ports
+from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.messages import OracleResponse
 from harness_hookspecs.provider import CallContext, ModelRequest
 from harness_hookspecs.store import StoredEvent
@@ -27,6 +28,10 @@ from .services import ActiveTime, Services
 from .session_parts import SessionParts
 
 __all__ = ["RecordedCalls", "RefusingProvider", "RefusingTools", "RoleReplay"]
+
+_CLOSING = frozenset({"harness.execute_step.succeeded", "harness.session.completed", "harness.session.failed"})
+_ENDED_FROM_OUTSIDE = frozenset({"cancelled", "role.timeout", "role.not_available"})
+"""Codes of role calls that ended by what someone else did, or the clock."""
 
 
 class RefusingProvider:
@@ -58,11 +63,12 @@ class RecordedCalls:
 
     state: SessionState
     machine: SessionMachine
+    closing_seq: int  # of the event by which the record says that the role had ended
 
     def submit(self, command: Any, *, durable: bool = True) -> Any:
         """Every command would be something that is not in the record."""
-        seq = self.state.seq
-        raise Diverged(f"the role makes a call that is not recorded (before event {seq})", seq=seq)
+        seq = self.closing_seq
+        raise Diverged(f"the role makes a call that is not recorded, where it had ended at event {seq}", seq=seq)
 
     def read_blob(self, digest: str) -> bytes:
         """Recorded content."""
@@ -95,26 +101,33 @@ class _RecordedStore:
 
 @attrs.define(eq=False)
 class RoleReplay:
-    """Enters the roles of one session again."""
+    """Enters the roles of one session again, under the configuration that held at the time."""
 
     session_id: str
     parts: SessionParts
     machine: SessionMachine
     ports: Ports
+    parts_under: Callable[[Event], SessionParts]
 
-    def __call__(self, state: SessionState, event: Event, events: list[StoredEvent]) -> None:
-        """Run the role of the call that ``event`` ended.
+    def migrate(self, event: Event) -> None:
+        """Go on as ``config.migrated`` says."""
+        self.parts = self.parts_under(event)
+        self.machine.definition = self.parts.definition
+
+    def enter_role(self, state: SessionState, event: Event, events: list[StoredEvent]) -> bool:
+        """Run the role of the call that ``event`` ended; ``False`` for one that was ended from outside.
 
         Raises:
             Diverged: It asks something else, leaves recorded calls unused, or ends otherwise.
             Drift: Its manifest is another one.
         """
-        if event.type == "role.failed" and event.payload["error"].get("code") == "cancelled":
-            return  # it ended because someone ended it, not by what it did
+        if event.type == "role.failed" and event.payload["error"].get("code") in _ENDED_FROM_OUTSIDE:
+            return False
         request = state.open[event.payload["effect_id"]]
         request.calls = max(request.calls, 1)  # its record is read, whatever the fold counted
         token = self.ports.wait.token()
-        loop: Any = RecordedCalls(state, self.machine)
+        closing = [one for one in events if one.type in _CLOSING]
+        loop: Any = RecordedCalls(state, self.machine, closing[0].seq if closing else event.seq)
         services = Services(
             self.ports,
             loop,
@@ -127,13 +140,27 @@ class RoleReplay:
         )
         store: Any = _RecordedStore(events)
         site = AskSite(self.session_id, (), "deny", False, token, lambda approval_id, answer: None)
-        performer = Performer(self.session_id, f"session:{self.session_id}", self.parts, services, store, site)
+        stream = f"session:{self.session_id}"
+        performer = Performer(self.session_id, stream, self.parts, services, store, site, log_dir_made=True)
         payload = request.payload
         role = self.parts.roles.get((payload["role"], payload["persona"]))
         if role is None:
             raise Diverged(f"nobody answers for role {payload['role']}", seq=event.seq)
         outcome = run_role(request, performer.role_setup(request, role), services=services, store=store)
         _compare(event, outcome)
+        if isinstance(outcome, RoleReturned):
+            _compare_closing(closing, outcome.closing)
+        return True
+
+
+def _compare_closing(recorded: Sequence[StoredEvent], replayed: Sequence[Fact]) -> None:
+    """Nothing else than the recorded end is written: no new note, no other sum of tokens."""
+    for event, fact in zip(recorded, replayed, strict=False):
+        payload = loads_trusted(event.payload)
+        if (event.type, payload) != (fact.type, fact.payload):
+            raise Diverged(
+                f"the role ends otherwise: {fact.type}", seq=event.seq, recorded=payload, replayed=fact.payload
+            )
 
 
 def _compare(event: Event, outcome: Any) -> None:

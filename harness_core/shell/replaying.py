@@ -17,6 +17,7 @@ from .opening import Opened, open_project
 from .ports import make_ports
 from .replay import ReplayReport, fold, replay_control, replay_full
 from .replay_role import RoleReplay
+from .session_parts import SessionParts
 
 __all__ = ["fold_session", "recorded_config", "replay_session"]
 
@@ -37,8 +38,11 @@ def recorded_config(store: Store, session_id: str, events: Sequence[StoredEvent]
     loaded = [event for event in events if event.type in ("config.loaded", "config.migrated")]
     if not loaded:
         raise NotFound(f"session {session_id[-8:]} has recorded no configuration", code="config.not_recorded")
-    content = store.blob(loads_trusted(loaded[-1].payload)["content_ref"])
-    return EffectiveConfig.from_document(loads_trusted(content))
+    return _config(store, loads_trusted(loaded[-1].payload)["content_ref"])
+
+
+def _config(store: Store, content_ref: str) -> EffectiveConfig:
+    return EffectiveConfig.from_document(loads_trusted(store.blob(content_ref)))
 
 
 def replay_session(
@@ -58,16 +62,26 @@ def replay_session(
         ConfigError: ``replay.mode``, or ``against`` is not valid.
     """
     if mode == "full":
-        head = store.head(f"session:{session_id}")
-        recorded = kept["state_hash"] if kept is not None and kept["last_seq"] == head.seq else None
-        return replay_full(store.read(f"session:{session_id}"), _reader(store, session_id), recorded)
+        return replay_full(store.read(f"session:{session_id}"), _reader(store, session_id), kept)
     if mode != "skip-inference":
         raise ConfigError(f"there is no replay mode {mode!r}; modes: {', '.join(MODES)}", code="replay.mode")
     events = list(store.read(f"session:{session_id}"))
-    config = recorded_config(store, session_id, events) if against is None else _other_config(opened, against)
-    parts = opened.assembly(config, live=False).session_parts()
+    begun_under = recorded_config(store, session_id, [one for one in events if one.type == "config.loaded"])
+    other = None if against is None else _other_config(opened, against)
+
+    def parts_of(config: EffectiveConfig) -> SessionParts:
+        return opened.assembly(other or config, live=False).session_parts()
+
+    parts = parts_of(begun_under)
     machine = SessionMachine(session_id, parts.definition, store.blob)
-    return replay_control(events, machine, RoleReplay(session_id, parts, machine, make_ports("inline")))
+    site = RoleReplay(
+        session_id,
+        parts,
+        machine,
+        make_ports("inline"),
+        lambda event: parts_of(_config(store, event.payload["content_ref"])),
+    )
+    return replay_control(events, machine, site)
 
 
 def _other_config(opened: Opened, against: str | Path) -> EffectiveConfig:
