@@ -20,10 +20,26 @@ from harness_core.shell.config.trust import remember_trust
 from harness_core.shell.plugins.index import open_index
 from harness_core.shell.ports import make_ports
 
-__all__ = ["HARNESS", "REFERENCE", "Site", "cases", "types_of", "write_reference", "write_site"]
+__all__ = [
+    "HARNESS",
+    "POLICIES",
+    "REFERENCE",
+    "Site",
+    "calls",
+    "cases",
+    "notes",
+    "one_stage",
+    "payloads",
+    "says",
+    "types_of",
+    "write_reference",
+    "write_site",
+]
 
 HARNESS: Sequence[str] = (sys.executable, "-m", "harness_core.cli.main")
 """The command, as the first words of a process."""
+
+_USAGE = {"inputTokens": 10, "outputTokens": 5, "cachedInputTokens": 0, "reasoningTokens": 0, "known": True}
 
 POLICIES: Mapping[str, Any] = {"tiers": {"T2": "auto"}, "approver": ["policy"]}
 """T2 runs by itself, T3 asks, and only written rules answer."""
@@ -118,6 +134,22 @@ def trust(site: Site) -> None:
     ports.close()
 
 
+def one_stage(**stage: Any) -> dict[str, Any]:
+    """A stages.yaml with the one stage ``work``; the keys given replace the usual ones."""
+    usual = {"role": "worker", "task": "Do it.", "allowed_tools": ["effects"], "on_success": "completed"}
+    return {"initial": "work", "stages": {"work": {**usual, **stage}}}
+
+
+def calls(*asked: tuple[str, Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    """A reply that asks for tools of the set ``effects``."""
+    return {"tool_calls": [_call(tool, **args) for tool, args in asked], "usage": _USAGE, **more}
+
+
+def says(text: str, **more: Any) -> dict[str, Any]:
+    """A reply that is an artifact of the type ``text``."""
+    return {"json": {"text": text}, "usage": _USAGE, **more}
+
+
 # ------------------------------------------------------------------------------------------ the reference session
 
 REFERENCE = "Write the report."
@@ -127,8 +159,6 @@ REFERENCE = "Write the report."
 def _call(tool: str, **args: Any) -> dict[str, Any]:
     return {"name": f"effects_{tool}", "args": args}
 
-
-_USAGE = {"inputTokens": 10, "outputTokens": 5, "cachedInputTokens": 0, "reasoningTokens": 0, "known": True}
 
 _STAGES: Mapping[str, Any] = {
     "initial": "work",
@@ -182,6 +212,16 @@ def write_reference(root: Path, *, probes: bool = True, **files: Mapping[str, An
 def types_of(events: Any) -> list[str]:
     """The types of stored events, in order."""
     return [event.type for event in events]
+
+
+def payloads(events: Any, kind: str) -> list[dict[str, Any]]:
+    """The payloads of the events of one type, in order."""
+    return [json.loads(event.payload) for event in events if event.type == kind]
+
+
+def notes(site: Site) -> list[str]:
+    """The notes of what really happened, in order."""
+    return [line["args"].get("note", "") for line in site.effects()]
 
 
 def cases(name: str) -> dict[str, dict[str, Any]]:

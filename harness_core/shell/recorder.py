@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from harness_core.kernel.commands import AskApproval, Record, Refusal
@@ -39,6 +40,8 @@ class RoleCallRecorder:
         self.refs = {**refs, "role_call_id": role_call_id}
         self.journal = journal
         self.closed: Suspend | None = None
+        self._waits: Suspend | None = None
+        self._side_by_side = False
         self.ended = False
         self.refused_code: str | None = None  # set when only --on-ask deny stood in the way
         self.fatal: HarnessError | None = None
@@ -111,9 +114,21 @@ class RoleCallRecorder:
 
     def suspend(self, kind: str, wait_id: str) -> Suspend:
         """Close the context; the caller raises what is returned. The first reason stands."""
-        if self.closed is None:
-            self.closed = Suspend(kind, wait_id)
-        return Suspend(self.closed.kind, self.closed.wait_id)
+        if self._waits is None:
+            self._waits = Suspend(kind, wait_id)
+        if not self._side_by_side:
+            self.closed = self._waits
+        return Suspend(self._waits.kind, self._waits.wait_id)
+
+    @contextmanager
+    def side_by_side(self) -> Iterator[None]:
+        """Calls of one turn: when one must wait, the others are finished and recorded before the context closes."""
+        self._side_by_side = True
+        try:
+            yield
+        finally:
+            self._side_by_side = False
+            self.closed = self.closed or self._waits
 
     def result(self, facts: Sequence[Fact], blobs: Mapping[str, bytes] | None = None, *, flush: bool = False) -> None:
         """Keep results for the next intent, or write them at once when their effect cannot be repeated."""

@@ -93,7 +93,8 @@ class CallContextOfRole:
         made = [ToolCall(call.call_id, "model", call.tool_name, _plain(call.args), turn=turn) for call in calls]
         if len(made) == 1:
             return [self._run_model_call(made[0])]
-        return self._run_side_by_side(made)
+        with self.call_recorder.side_by_side():
+            return self._run_side_by_side(made)
 
     def call_from_code(self, name: str, args: Mapping[str, Any], scope: str) -> ToolOutcome:
         """One call by the role's own code, told apart from equal ones by counting them (A-73)."""

@@ -1,0 +1,338 @@
+"""Approvals: who is asked, what an answer is bound to, what it allows and what it leaves as it was."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_core import Host
+from harness_core.cli.session_text import exit_of_session
+from harness_hookspecs.errors import NotFound, Refused
+from tests.reference import POLICIES, Site, calls, cases, notes, one_stage, payloads, says, types_of, write_site
+
+CASES = cases("runtime")
+ASK_ONCE = [calls(("network", {"note": "a"})), says("done")]
+
+
+class Play:
+    """One project, and a host on it."""
+
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch, replies: Sequence[Mapping[str, Any]], **files: Any) -> None:
+        self.site: Site = write_site(root, replies=replies, **{"stages": one_stage(), **files}).enter(patch)
+        self.host = Host.open(self.site.project)
+
+    def run(self, on_ask: str = "suspend", **more: Any) -> Mapping[str, Any]:
+        return self.host.run("Go.", on_ask=on_ask, **more)
+
+    def answer(self, item: Mapping[str, Any], decision: str = "approve", **more: Any) -> Any:
+        return self.host.answer(item["id"], decision, digest=item["digest"], **more)
+
+    def resume(self, on_ask: str = "suspend", **more: Any) -> Mapping[str, Any]:
+        return self.host.resume("@last", on_ask=on_ask, **more)
+
+    def pending(self) -> Sequence[Mapping[str, Any]]:
+        return self.host.approvals()
+
+    def events(self) -> list[Any]:
+        return list(self.host.events("@last"))
+
+    def payloads(self, kind: str) -> list[dict[str, Any]]:
+        return payloads(self.events(), kind)
+
+    def effects(self) -> list[str]:
+        return notes(self.site)
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    opened: list[Play] = []
+
+    def begin(*replies: Mapping[str, Any], **files: Any) -> Play:
+        (tmp_path / str(len(opened))).mkdir()
+        opened.append(Play(tmp_path / str(len(opened)), monkeypatch, replies, **files))
+        return opened[-1]
+
+    yield begin
+    for one in opened:
+        one.host.close()
+
+
+# ------------------------------------------------------------------------------------------------ who is asked
+
+
+@pytest.mark.req("B-07", "B-155")
+def test_only_what_policy_calls_prompt_is_asked_about(play: Any) -> None:
+    turn = calls(("pure", {"note": "T1"}), ("keyed", {"note": "T2"}), ("network", {"note": "T3"}))
+    session = play(turn, says("done"))
+    assert session.run()["status"] == "awaiting_approval"
+    assert [item["tier"] for item in session.pending()] == ["T3"]
+    assert sorted(session.effects()) == ["T1", "T2"]  # what asks has not run
+
+
+@pytest.mark.req("B-155")
+def test_an_effect_that_asks_runs_under_a_grant_that_the_log_names(play: Any) -> None:
+    session = play(*ASK_ONCE)
+    session.run()
+    session.answer(session.pending()[0])
+    assert session.resume()["status"] == "completed"
+    events = session.events()
+    [granted] = [event for event in events if event.type == "approval.granted"]
+    [started] = [event for event in events if event.type == "harness.tool_call.started"]
+    assert json.loads(started.refs)["causation_id"] == granted.id
+    assert types_of(events).index("approval.granted") < types_of(events).index("harness.tool_call.started")
+
+
+@pytest.mark.req("B-159")
+def test_a_written_rule_resolves_a_gate_and_the_event_says_so(play: Any) -> None:
+    rule = {"tool": "effects_network", "tier": "T3", "decision": "approve"}
+    session = play(*ASK_ONCE, harness={"plugins": {"settings": {"policy": {"rules": [rule]}}}})
+    assert session.run(on_ask="deny")["status"] == "completed"
+    [granted] = session.payloads("approval.granted")
+    assert granted["kind"] == "policy"
+    assert session.effects() == ["a"]
+
+
+@pytest.mark.req("B-159")
+@pytest.mark.parametrize(("decision", "status"), [("approve", "completed"), ("deny", "failed")])
+def test_a_person_resolves_the_gate_of_an_artifact(play: Any, decision: str, status: str) -> None:
+    session = play(says("done"), stages=one_stage(approvals={"artifact": "required"}, on_failure="failed"))
+    assert session.run()["status"] == "awaiting_approval"
+    [item] = session.pending()
+    assert (item["subject"], item["name"]) == ("artifact", "text")
+    session.answer(item, decision)
+    assert session.resume()["status"] == status
+    ended = session.payloads("approval.granted" if decision == "approve" else "approval.denied")
+    assert [one["kind"] for one in ended] == ["person"]
+    assert ("artifact.accepted" in types_of(session.events())) == (decision == "approve")
+
+
+# ------------------------------------------------------------------------------------- what an answer is bound to
+
+
+@pytest.mark.inv("I-23")
+def test_an_answer_to_other_arguments_is_refused_and_leaves_the_question_open(play: Any) -> None:
+    session = play(*ASK_ONCE)
+    session.run()
+    [item] = session.pending()
+    with pytest.raises(Refused) as caught:
+        session.host.answer(item["id"], "approve", digest="0" * 64)
+    assert caught.value.code == "approval.digest"
+    assert session.pending() == [item]
+    assert session.effects() == []
+
+
+@pytest.mark.inv("I-23")
+def test_a_posted_answer_to_other_arguments_allows_nothing(play: Any) -> None:
+    session = play(*ASK_ONCE)
+    session.run()
+    [item] = session.pending()
+    body = {"approval_id": item["id"], "decision": "approve", "digest": "0" * 64, "by": "forger", "kind": "person"}
+    session.host.submit({"session": item["session_id"], "id": "forged", "kind": "answer", "body": body})
+    assert session.resume()["status"] == "awaiting_approval"
+    assert session.effects() == []
+    session.answer(item)
+    assert session.resume()["status"] == "completed"
+
+
+@pytest.mark.inv("I-23")
+def test_a_grant_covers_one_call_with_these_arguments(play: Any) -> None:
+    replies = [calls(("network", {"note": note})) for note in ("a", "a", "b")]
+    session = play(*replies, says("done"))
+    session.run()
+    seen = []
+    for count in (1, 2, 3):
+        [item] = session.pending()
+        seen.append((item["id"], item["digest"]))
+        session.answer(item)
+        session.resume()
+        assert session.effects() == ["a", "a", "b"][:count]
+    assert len(set(seen)) == 3  # equal arguments at another place are asked about again
+    assert all(item["consumed"] for item in session.host.approvals(history=True))
+
+
+@pytest.mark.inv("I-23", "I-5")
+def test_the_first_answer_stands_and_the_second_is_told_whose_it_was(play: Any) -> None:
+    assert "idempotency" in CASES["BR-106"]["area"]
+    session = play(*ASK_ONCE)
+    session.run()
+    [item] = session.pending()
+    assert session.answer(item, "deny", by="ann").by == "ann"
+    second = session.answer(item, "approve", by="ben")
+    assert (type(second).__name__, second.by) == ("AlreadyAnswered", "ann")
+    session.resume()
+    third = session.answer(item, "approve", by="cem")
+    assert (type(third).__name__, third.by) == ("AlreadyAnswered", "ann")
+    assert session.effects() == []
+    assert len(session.payloads("command.received")) == 1
+
+
+@pytest.mark.inv("I-23")
+def test_of_many_answers_at_once_one_wins(play: Any) -> None:
+    session = play(*ASK_ONCE)
+    session.run()
+    [item] = session.pending()
+    results: list[Any] = []
+    start = threading.Barrier(8)
+
+    def answer(name: str) -> None:
+        with Host.open(session.site.project) as host:
+            start.wait()
+            results.append(host.answer(item["id"], "approve", digest=item["digest"], by=name))
+
+    threads = [threading.Thread(target=answer, args=(f"p{number}",)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kinds = sorted(type(result).__name__ for result in results)
+    assert kinds == [*["AlreadyAnswered"] * 7, "Answered"]
+    assert len({result.by for result in results}) == 1
+    assert session.resume()["status"] == "completed"
+    assert session.effects() == ["a"]
+
+
+def test_an_answer_to_nothing_is_not_found(play: Any) -> None:
+    session = play(says("done"))
+    session.run()
+    with pytest.raises(NotFound):
+        session.host.answer("appr_none", "approve", digest="0" * 64)
+
+
+@pytest.mark.inv("I-23", "I-1")
+def test_a_pending_approval_outlives_its_process(play: Any) -> None:
+    assert "restart" in CASES["BR-031"]["area"]
+    session = play(*ASK_ONCE)
+    session.run()
+    before = session.pending()
+    session.host.close()
+    session.host = Host.open(session.site.project)
+    assert session.pending() == before
+    session.answer(before[0])
+    assert session.resume()["status"] == "completed"
+    assert session.effects() == ["a"]
+
+
+# ---------------------------------------------------------------------------------------------- several at once
+
+
+@pytest.mark.inv("I-23")
+def test_two_questions_of_one_turn_are_two(play: Any) -> None:
+    assert "deny" in CASES["BR-037"]["steps"]
+    session = play(calls(("network", {"note": "a"}), ("network", {"note": "a"})), says("done"))
+    session.run()
+    first, second = session.pending()
+    assert first["id"] != second["id"]
+    session.answer(second, "deny")
+    assert session.resume()["status"] == "awaiting_approval"
+    assert [item["id"] for item in session.pending()] == [first["id"]]
+    assert session.effects() == []
+    session.answer(first)
+    assert session.resume()["status"] == "completed"
+    assert session.effects() == ["a"]
+    [denied] = session.payloads("harness.tool_call.failed")
+    assert denied["error"]["code"] == "approval.denied"
+    [succeeded] = session.payloads("harness.tool_call.succeeded")
+    assert succeeded["callId"] != denied["callId"]
+
+
+@pytest.mark.inv("I-16", "I-22")
+def test_finished_siblings_of_a_call_that_waits_are_not_run_again(play: Any) -> None:
+    assert "one line" in CASES["BR-022"]["right"]
+    session = play(calls(("network", {"note": "ask"}), ("unkeyed", {"note": "sibling"})), says("done"))
+    assert session.run()["status"] == "awaiting_approval"
+    assert session.effects() == ["sibling"]
+    session.host.close()
+    session.host = Host.open(session.site.project)
+    session.answer(session.pending()[0])
+    assert session.resume()["status"] == "completed"
+    assert session.effects() == ["sibling", "ask"]
+    called = session.payloads("harness.model.called")[-1]["request"]["messages"]
+    shown = [json.loads(session.host.artifact(f"artifact://sha256-{ref}")) for ref in called]
+    results = [part["result"]["note"] for message in shown for part in message["content"] if "result" in part]
+    assert results == ["ask", "sibling"]  # in the order of the calls
+
+
+# -------------------------------------------------------------------------------------------- what follows from no
+
+
+@pytest.mark.inv("I-23")
+def test_a_denial_answers_the_call_and_the_role_goes_on(play: Any) -> None:
+    last = says("without", when={"contains": "denied by ann: not today"})
+    session = play(calls(("network", {"note": "a"}), when={"turn": 1}), last)
+    session.run()
+    session.answer(session.pending()[0], "deny", by="ann", say="not today")
+    assert session.resume()["status"] == "completed"
+    assert session.effects() == []
+    assert [one["text"] for one in session.payloads("steering.received")] == ["not today"]
+    assert "harness.tool_call.started" not in types_of(session.events())
+
+
+def test_what_policy_denies_answers_the_call_and_the_role_goes_on(play: Any) -> None:
+    session = play(calls(("destroy", {"note": "a"})), says("without"))
+    assert session.run()["status"] == "completed"
+    assert session.effects() == []
+    [failed] = session.payloads("harness.tool_call.failed")
+    assert failed["error"]["code"] == "tool.denied_by_policy"
+    assert "approval.requested" not in types_of(session.events())
+
+
+def test_what_only_the_unattended_run_denied_ends_the_session(play: Any) -> None:
+    session = play(*ASK_ONCE)
+    document = session.run(on_ask="deny")
+    assert (document["status"], document["failure"]["code"]) == ("failed", "approval.denied_unattended")
+    assert exit_of_session(document) == 11
+    assert session.effects() == []
+    [denied] = session.payloads("approval.denied")
+    assert denied["kind"] == "on_ask"
+    assert session.host.replay("@last", "skip-inference")["equal"]
+
+
+def test_a_gate_denied_unattended_ends_the_session(play: Any) -> None:
+    stages = one_stage(approvals={"artifact": "required"}, retry={"strategy": "retry", "max_attempts": 3})
+    session = play(says("done"), stages=stages)
+    document = session.run(on_ask="deny")
+    assert (document["status"], document["failure"]["code"]) == ("failed", "approval.denied_unattended")
+    assert len(session.payloads("harness.model.called")) == 1
+    assert session.host.replay("@last", "skip-inference")["equal"]
+
+
+def test_resuming_unattended_denies_what_nobody_answered(play: Any) -> None:
+    session = play(*ASK_ONCE)
+    session.run(on_ask="suspend")
+    document = session.resume(on_ask="deny")
+    assert (document["status"], document["failure"]["code"]) == ("failed", "approval.denied_unattended")
+    moves = [kind for kind in types_of(session.events()) if kind in ("session.awaiting", "session.resumed")]
+    assert moves == ["session.awaiting", "session.resumed"]
+
+
+# ------------------------------------------------------------------------------------------------ grants and yolo
+
+
+@pytest.mark.inv("I-23")
+def test_a_grant_for_the_session_is_for_one_tool_at_one_tier(play: Any) -> None:
+    assert "Always allow" in CASES["BR-036"]["symptom"]
+    replies = [calls((tool, {"note": note})) for tool, note in (("network", "a"), ("network", "b"), ("unkeyed", "c"))]
+    session = play(*replies, says("done"), policies={**POLICIES, "tiers": {"T2": "prompt"}})
+    session.run()
+    session.answer(session.pending()[0], "auto_session")
+    assert session.resume()["status"] == "awaiting_approval"
+    assert session.effects() == ["a", "b"]
+    assert [item["name"] for item in session.pending()] == ["effects_unkeyed"]
+    assert [one["kind"] for one in session.payloads("approval.granted")] == ["person", "grant"]
+    session.answer(session.pending()[0])
+    session.resume()
+    assert session.run()["status"] == "awaiting_approval"  # another session has no grant
+
+
+@pytest.mark.parametrize(("yolo", "ran"), [("off", []), ("on", ["T3"]), ("destructive", ["T3", "T4"])])
+def test_yolo_answers_approvals_and_says_so_each_time(play: Any, yolo: str, ran: list[str]) -> None:
+    session = play(calls(("network", {"note": "T3"})), calls(("destroy", {"note": "T4"})), says("done"))
+    document = session.run(on_ask="suspend", yolo=yolo)
+    assert document["status"] == ("awaiting_approval" if yolo == "off" else "completed")
+    assert session.effects() == ran
+    assert [one["kind"] for one in session.payloads("approval.bypassed")] == ["yolo"] * len(ran)
