@@ -21,6 +21,10 @@ __all__ = ["cancel", "follow", "pause", "resume", "run"]
 
 _MAX_TEXT_BYTES = 16 * 1024 * 1024
 _AUTO = "auto"
+_YOLO = {
+    "on": "approvals of this session are answered with yes, but for destructive tools (T4)",
+    "destructive": "approvals of this session are answered with yes, destructive tools (T4) included",
+}
 
 
 def on_ask_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,6 +71,8 @@ def run(ctx: click.Context, /, text: str, **given: Any) -> int:
         "yolo": _yolo(yolo=given["yolo"], destructive=given["yolo_destructive"]),
         "seed": given["seed"],
     }
+    if begin["yolo"] != "off":
+        complain(f"YOLO: {_YOLO[begin['yolo']]}; each use is logged, validation and sandbox stay as they are")
     overrides = {**model_overrides(ctx, given["model"]), **settings_of(given["settings"])}
     return follow(ctx, on_ask, overrides, lambda host, _: host.start(words, **begin))
 

@@ -1,0 +1,258 @@
+"""``harness run`` and ``resume`` in one process: outcomes and exits, flags, budgets, approvals and effects in doubt."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_core.cli.main import main
+from tests.reference import REFERENCE, Site, write_reference, write_site
+
+Command = Callable[..., Any]
+USAGE = {"input_tokens": 10, "output_tokens": 5}
+REPORT = {"summary": "done", "modified_files": [], "commands_executed": [], "risks": [], "next_recommendation": ""}
+
+
+def _stage(role: str, **more: Any) -> dict[str, Any]:
+    return {"role": role, "artifact": "implementation", **more}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One stage whose script ends it in every way, chosen by a word of the task."""
+    invented = {**REPORT, "modified_files": ["never_written.py"]}
+    replies = [
+        {"when": {"contains": "W-GOOD"}, "json": REPORT, "usage": USAGE},
+        {"when": {"contains": "W-INVENTED"}, "json": invented, "usage": USAGE},
+        {"when": {"contains": "W-PROSE"}, "text": "I would rather not.", "usage": USAGE},
+        {"when": {"contains": "W-GONE"}, "error": {"code": "provider.unavailable"}},
+        {"when": {"contains": "W-ASKS", "turn": 1}, "tool_calls": [{"name": "effects_network", "args": {"note": "n"}}]},
+        {"when": {"contains": "W-ASKS"}, "json": REPORT, "usage": USAGE},
+    ]
+    stage = _stage(
+        "coder",
+        allowed_tools=["effects"],
+        retry={"strategy": "corrective", "max_attempts": 2},
+        on_success="completed",
+        on_failure="failed",
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        root = tmp_path_factory.mktemp("outcomes")
+        yield write_site(root, stages={"stages": {"build": stage}}, replies=replies).enter(patch)
+
+
+@pytest.fixture
+def harness(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command with --json; gives exit code, document and what went to stderr."""
+
+    def run(*words: str) -> tuple[int, Any, str]:
+        capsys.readouterr()
+        code = main([*words, "--json"])
+        out, err = capsys.readouterr()
+        return code, json.loads(out), err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "status", "failure"),
+    [
+        ("W-GOOD", 0, "completed", None),
+        ("W-INVENTED", 14, "failed", "artifact.invalid_after_retries"),
+        ("W-PROSE", 14, "failed", "artifact.invalid_after_retries"),
+        ("W-GONE", 13, "failed", "provider.unavailable"),
+        pytest.param("W-ASKS", 11, "failed", "approval.denied_unattended", marks=pytest.mark.req("B-82")),
+        ("W-NOTHING", 1, "failed", "script.exhausted"),
+    ],
+)
+def test_how_a_run_ends_is_its_exit_code_and_its_document(
+    word: str, code: int, status: str, failure: str | None, outcomes: Site, harness: Command
+) -> None:
+    exit_code, document, err = harness("run", word)
+    assert (document["schema"], document["status"]) == ("harness.session/1", status)
+    assert (exit_code, (document["failure"] or {}).get("code")) == (code, failure)
+    assert f"session {document['id']}" in err
+
+
+@pytest.mark.req("B-74")
+def test_validation_results_are_events_with_code_severity_path_and_message(
+    outcomes: Site, harness: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness("run", "W-INVENTED")
+    assert main(["events", "@last", "--type", "validation.failed", "--json"]) == 0
+    failed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(failed) == 2
+    finding = failed[0]["payload"]["findings"][0]
+    assert finding["severity"] == "error"
+    assert finding["code"] and "never_written.py" in finding["message"] and "path" in finding
+
+
+def test_people_read_progress_on_stderr_and_the_result_on_stdout(
+    outcomes: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "W-INVENTED"]) == 14
+    out, err = capsys.readouterr()
+    assert "build: attempt 1 of 2 failed" in err
+    assert "build: attempt 2 of 2, context" in err
+    assert out.startswith("session ")
+    assert "next  harness transitions" in out
+    assert main(["run", "W-GOOD"]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == "build: implementation, status success"
+    assert "  summary              done" in out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"W-GOOD", 0),
+        (b"W-GOOD" + b"x" * 1_000_000, 0),
+        (b"", 2),
+        (b" \n", 2),
+        (b"W-GOOD\xff", 2),
+        ("W-GOOD \u202e\0".encode(), 0),
+    ],
+)
+def test_the_text_may_come_from_stdin(
+    data: bytes, code: int, outcomes: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert main(["run", "-", "--json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["status" if code == 0 else "code"] == ("completed" if code == 0 else "usage")
+
+
+def test_a_listing_says_how_many_it_hides(
+    outcomes: Site,
+    harness: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    harness("run", "W-GOOD")
+    _, here, _ = harness("sessions", "--status", "completed")
+    assert here["hidden"]["other_status"] + len(here["items"]) == len(harness("sessions")[1]["items"])
+    monkeypatch.chdir(tmp_path)
+    _, elsewhere, _ = harness("sessions")
+    assert (elsewhere["items"], elsewhere["hidden"]["other_projects"]) == (
+        [],
+        len(harness("sessions", "--all")[1]["items"]),
+    )
+    assert main(["sessions"]) == 0
+    assert "hidden: other projects; --all)" in capsys.readouterr().out
+    # What is named by its id is found from anywhere.
+    assert harness("sessions", "show", here["items"][0]["id"][-8:])[1]["id"] == here["items"][0]["id"]
+
+
+@pytest.mark.req("B-77", "B-81")
+def test_an_approval_is_answered_from_elsewhere_once_and_the_session_goes_on(outcomes: Site, harness: Command) -> None:
+    code, waiting, _ = harness("run", "W-ASKS", "--on-ask", "suspend")
+    assert (code, waiting["status"]) == (10, "awaiting_approval")
+    (item,) = harness("approvals")[1]["items"]
+    assert (item["id"], item["tier"], item["args"]) == (waiting["waiting"][0]["id"], "T3", {"note": "n"})
+    assert harness("approvals", "answer", item["id"], "--approve", "--digest", "0" * 64)[:1] == (11,)
+    code, answer, _ = harness("approvals", "answer", item["id"][-8:], "--approve", "--say", "go on")
+    assert (code, answer["stands"]) == (0, True)
+    assert harness("approvals")[1]["items"] == []
+    assert harness("approvals", "show", item["id"])[1]["status"] == "answered"
+    code, late, _ = harness("approvals", "answer", item["id"], "--deny")
+    assert (code, late["stands"], late["by"]) == (1, False, answer["by"])
+    before = len(outcomes.effects())
+    code, done, _ = harness("resume", waiting["id"])
+    assert (code, done["status"], len(outcomes.effects())) == (0, "completed", before + 1)
+    (decided,) = harness("approvals", "history", waiting["id"])[1]["items"]
+    assert (decided["status"], decided["answer"]["say"]) == ("granted", "go on")
+
+
+def test_a_budget_that_is_reached_can_be_raised(outcomes: Site, harness: Command) -> None:
+    code, stopped, _ = harness("run", "W-ASKS", "--yolo", "--budget", "calls=1")
+    assert (code, [wait["kind"] for wait in stopped["waiting"]]) == (12, ["budget"])
+    assert harness("resume", stopped["id"], "--budget", "calls=9")[:1] == (0,)
+
+
+def test_flags_of_a_run_still_hold_when_it_is_resumed(outcomes: Site, harness: Command) -> None:
+    code, stopped, _ = harness(
+        "run", "W-ASKS", "--on-ask", "suspend", "--set", "run.max_visits=7", "--model", "scripted"
+    )
+    assert code == 10
+    harness("approvals", "answer", stopped["waiting"][0]["id"], "--approve")
+    code, done, _ = harness("resume", stopped["id"])
+    assert (code, done["config_hash"]) == (0, stopped["config_hash"])
+
+
+def test_another_configuration_refuses_to_resume_and_says_what_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: Command
+) -> None:
+    site = write_reference(tmp_path).enter(monkeypatch)
+    _, stopped, _ = harness("run", REFERENCE, "--on-ask", "suspend")
+    harness("approvals", "answer", stopped["waiting"][0]["id"], "--approve")
+    site.write("harness", {"run": {"max_visits": 9}})
+    code, error, _ = harness("resume", stopped["id"])
+    assert (code, error["code"], error["facts"]["changes"][0]["key"]) == (3, "config.drift", "harness.run.max_visits")
+    assert harness("resume", stopped["id"], "--accept-drift")[:1] == (0,)
+
+
+@pytest.mark.req("B-84")
+def test_yolo_is_said_and_each_use_is_logged(
+    outcomes: Site, harness: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = harness("run", "W-ASKS", "--yolo")
+    assert code == 0
+    assert err.startswith("YOLO: ")
+    assert main(["events", "@last", "--type", "approval.bypassed", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["payload"]["kind"] == "yolo"
+
+
+@pytest.mark.req("B-98")
+def test_a_session_is_shown_as_it_was_at_each_event(outcomes: Site, harness: Command) -> None:
+    _, done, _ = harness("run", "W-GOOD")
+    shown = [harness("sessions", "show", "@last", "--at", str(seq))[1] for seq in (1, 4, done["last_seq"])]
+    assert [(one["status"], one["stage"]) for one in shown] == [
+        ("created", None), ("active", "build"), ("completed", "build"),
+    ]  # fmt: skip
+    assert shown[-1] == done
+
+
+@pytest.mark.req("B-124")
+def test_a_replay_against_other_rules_shows_the_first_difference_from_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = write_reference(tmp_path).enter(monkeypatch)
+    assert harness("run", REFERENCE, "--yolo")[0] == 0
+    assert harness("replay", "@last", "--against", ".")[0] == 0
+    stages = json.loads((site.project / ".harness/stages.yaml").read_text())
+    stages["stages"]["work"]["transitions"][0]["goto"] = "completed"
+    site.write("stages", stages)
+    code, document, _ = harness("replay", "@last", "--against", ".")
+    found = document["diverged"]
+    assert (code, document["equal"], document["model_calls"], document["tool_calls"]) == (15, False, 0, 0)
+    assert (found["recorded"]["payload"]["target"], found["replayed"]["payload"]["target"]) == ("check", "completed")
+    assert main(["replay", "@last", "--against", "."]) == 15
+    assert f"diverged at event {found['seq']}\n  recorded  " in capsys.readouterr().out
+    assert harness("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+def test_an_effect_in_doubt_is_settled_by_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: Command
+) -> None:
+    site = write_reference(tmp_path, probes=False).enter(monkeypatch)
+    monkeypatch.setenv("HARNESS_FAILPOINT", "effect.done@6:raise")
+    code, _, _ = harness("run", REFERENCE, "--yolo")
+    assert code != 0
+    monkeypatch.delenv("HARNESS_FAILPOINT")
+    code, stopped, _ = harness("resume", "@last")
+    assert (code, [wait["kind"] for wait in stopped["waiting"]]) == (10, ["in_doubt"])
+    (item,) = harness("approvals")[1]["items"]
+    assert (item["kind"], item["name"]) == ("in_doubt", "effects_unkeyed")
+    done = len(site.effects())
+    code, said, _ = harness("approvals", "settle", item["id"][-8:], "--happened", "--value", '{"line": 1}')
+    assert (code, said["outcome"], said["value"]) == (0, "happened", {"line": 1})
+    assert harness("approvals")[1]["items"] == []
+    assert harness("resume", "@last")[:1] == (0,)
+    assert [line["tool"] for line in site.effects()[done:]] == ["effects_network"], "it did not run again"

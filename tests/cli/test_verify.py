@@ -1,0 +1,120 @@
+"""``harness events verify`` on a log that was changed behind the store's back: it says what is wrong first."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_core.cli.main import main
+from tests.reference import Site, write_site
+
+REPLIES = [{"json": {"text": "Done."}, "usage": {"input_tokens": 1, "output_tokens": 1}}]
+STAGES = {"stages": {"only": {"role": "worker", "on_success": "completed"}}}
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A finished session of one stage."""
+    found = write_site(tmp_path, stages=STAGES, replies=REPLIES).enter(monkeypatch)
+    assert main(["run", "x", "--json"]) == 0
+    return found
+
+
+def _verify(capsys: pytest.CaptureFixture[str]) -> tuple[int, Any]:
+    capsys.readouterr()
+    code = main(["events", "verify", "@last", "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def _change(site: Site, *statements: str) -> None:
+    """Change the file as someone with an editor for it would: the triggers are put back afterwards."""
+    (file,) = Path(site.env["XDG_DATA_HOME"]).rglob("*.db")
+    connection = sqlite3.connect(file)
+    try:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            assert connection.execute(statement).rowcount != 0, statement
+        for _, text in triggers:
+            connection.execute(text)
+        connection.commit()
+    finally:
+        connection.close()
+
+
+LAST = "(SELECT max(seq) FROM events)"
+MOVE_HEAD = (
+    "UPDATE streams SET seq = (SELECT max(seq) FROM events), hash = (SELECT hash FROM events ORDER BY seq DESC LIMIT 1)"
+)
+CHANGES: dict[str, tuple[tuple[str, ...], str, int]] = {
+    "the last three events are gone": ((f"DELETE FROM events WHERE seq > {LAST} - 3",), "store.tail_missing", -2),
+    "all events are gone": (("DELETE FROM events",), "store.tail_missing", 1),
+    "the tail is gone and the head moved": (
+        (f"DELETE FROM events WHERE seq > {LAST} - 3", MOVE_HEAD), "store.tail_missing", -2,
+    ),
+    "one event in the middle is gone": (("DELETE FROM events WHERE seq = 7",), "store.gap", 7),
+    "a payload was changed": (("UPDATE events SET payload = X'7b7d' WHERE seq = 5",), "store.changed", 5),
+    "an envelope was changed": (
+        ("UPDATE events SET envelope = replace(envelope, 'session.started', 'session.resumed') WHERE seq = 3",),
+        "store.changed", 3,
+    ),
+    "a hash was changed": (("UPDATE events SET hash = zeroblob(32) WHERE seq = 9",), "store.changed", 9),
+}  # fmt: skip
+
+
+@pytest.mark.inv("I-7")
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_log_does_not_verify_and_the_first_bad_event_is_named(
+    name: str, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statements, fault, seq = CHANGES[name]
+    code, whole = _verify(capsys)
+    assert (code, whole["equal"], whole["copied_head"]) == (0, True, whole["head"])
+    _change(site, *statements)
+    code, found = _verify(capsys)
+    assert (code, found["equal"]) == (15, False)
+    wanted = seq if seq > 0 else whole["events"] + seq
+    assert (found["bad"]["code"], found["bad"]["seq"]) == (fault, wanted)
+    assert main(["events", "verify", "@last"]) == 15
+    assert "does NOT verify" in capsys.readouterr().out
+
+
+@pytest.mark.inv("I-40")
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [("DELETE FROM blobs", "store.content_missing"), ("UPDATE blobs SET content = zeroblob(9)", "store.changed")],
+)
+def test_changed_content_does_not_verify(
+    change: str, fault: str, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, whole = _verify(capsys)
+    assert whole["prompts"] == 1
+    _change(site, change)
+    code, found = _verify(capsys)
+    assert (code, found["bad"]["seq"]) == (15, 1)
+    assert found["bad"]["code"] in (fault, "store.corrupt")
+
+
+def test_a_log_that_grew_since_its_head_was_copied_out_verifies_and_a_broken_copy_does_not(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, whole = _verify(capsys)
+    (copy,) = Path(site.env["XDG_DATA_HOME"]).rglob("heads/*")
+    events = []
+    assert main(["events", "@last", "--json"]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    copy.write_text(f"{events[4]['seq']} {events[4]['hash']}\n")
+    assert _verify(capsys)[0] == 0
+    copy.write_text(f"{events[4]['seq']} {events[5]['hash']}\n")
+    assert _verify(capsys)[1]["bad"]["seq"] == 5
+    copy.write_text("no head\n")
+    code, found = _verify(capsys)
+    assert (code, found["bad"]["code"]) == (15, "store.head_copy")
+    copy.unlink()
+    code, found = _verify(capsys)
+    assert (code, found["copied_head"], found["events"]) == (0, None, whole["events"])
