@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from harness_core.kernel.state import Approval, SessionState
-from harness_hookspecs.errors import NotFound, Refused
+from harness_hookspecs.errors import IllegalMove, NotFound, Refused
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.store import Store
 
@@ -39,13 +39,14 @@ class AlreadyAnswered(NamedTuple):
 
 
 def approval_document(approval: Approval, state: SessionState) -> dict[str, Any]:
-    """What is asked, bound to what, and who decided."""
+    """What is asked, bound to what, and who decided; ``ended`` when its session did before anyone could."""
     payload = approval.payload
+    open_no_more = state.final and approval.status == "pending"
     ended = approval.ended or {}
     return {
         "id": approval.approval_id,
         "session_id": state.session_id,
-        "status": approval.status,
+        "status": "ended" if open_no_more else approval.status,
         "subject": payload["subject"],
         "name": payload["name"],
         "tier": payload["tier"],
@@ -74,7 +75,7 @@ def find_approval(named: str, known: Iterable[Mapping[str, Any]], store: Store) 
         raise NotFound(f"{said} of that name: {named}", code="approval.not_found", hint="harness approvals lists them")
     found = matching[0]
     posted = store.posted(answer_command_id(found["id"]))
-    if posted is not None and found["status"] == "pending":
+    if posted is not None and found["status"] in ("pending", "ended"):
         return {**found, "status": "answered", "by": loads_trusted(posted.body)["body"]["by"]}
     return found
 
@@ -91,9 +92,12 @@ def post_answer(
 
     Raises:
         Refused: ``approval.decision``: not a decision; ``approval.digest``: about something else than what is asked.
+        IllegalMove: ``state.final``: its session has ended, nothing can be answered any more.
     """
     if decision not in ("approve", "deny", "auto_session"):
         raise Refused(f"{decision!r} is not approve, deny or auto_session", code="approval.decision")
+    if found["status"] == "ended":
+        raise IllegalMove(f"the session of {found['id']} has ended; nothing can be answered", code="state.final")
     if found["status"] != "pending":
         return AlreadyAnswered(found["by"] or "somebody")
     if found["digest"] != digest:
@@ -110,7 +114,7 @@ def post_answer(
 def post_settlement(
     effect_id: str, outcome: str, documents: Iterable[Mapping[str, Any]], store: Store, *, value: Any, by: str
 ) -> tuple[str, dict[str, Any]]:
-    """Put the settlement of an effect in doubt into its session's inbox; returns the session and what was posted.
+    """Put the settlement of an effect in doubt into its session's inbox; returns the session and what stands.
 
     Raises:
         NotFound: No session has such an effect in doubt.
@@ -123,8 +127,8 @@ def post_settlement(
             body = {"effect_id": effect_id, "outcome": outcome, "by": by, "kind": "person"}
             if value is not None:
                 body["value"] = value
-            store.post(document["id"], f"settle:{effect_id}", dumps({"kind": "settle", "body": body}))
-            return str(document["id"]), body
+            stands = store.post(document["id"], f"settle:{effect_id}", dumps({"kind": "settle", "body": body}))
+            return str(document["id"]), loads_trusted(stands.body)["body"]
     raise NotFound(f"no effect {effect_id} is in doubt", code="effect.not_found")
 
 

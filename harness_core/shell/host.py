@@ -247,6 +247,7 @@ class Host:
         Raises:
             NotFound: There is no such approval.
             Refused: ``approval.digest``: the answer is about something else; ``approval.decision``: not a decision.
+            IllegalMove: ``state.final``: its session has ended.
         """
         found = find_approval(approval_id, self.approvals(history=True), self.store)
         answered = post_answer(found, decision, self.store, digest=digest, say=say, by=by or person())

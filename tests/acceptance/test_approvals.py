@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,53 +11,10 @@ import pytest
 from harness_core import Host
 from harness_core.cli.session_text import exit_of_session
 from harness_hookspecs.errors import NotFound, Refused
-from tests.reference import POLICIES, Site, calls, cases, notes, one_stage, payloads, says, types_of, write_site
+from tests.reference import POLICIES, calls, cases, one_stage, says
 
 CASES = cases("runtime")
 ASK_ONCE = [calls(("network", {"note": "a"})), says("done")]
-
-
-class Play:
-    """One project, and a host on it."""
-
-    def __init__(self, root: Path, patch: pytest.MonkeyPatch, replies: Sequence[Mapping[str, Any]], **files: Any) -> None:
-        self.site: Site = write_site(root, replies=replies, **{"stages": one_stage(), **files}).enter(patch)
-        self.host = Host.open(self.site.project)
-
-    def run(self, on_ask: str = "suspend", **more: Any) -> Mapping[str, Any]:
-        return self.host.run("Go.", on_ask=on_ask, **more)
-
-    def answer(self, item: Mapping[str, Any], decision: str = "approve", **more: Any) -> Any:
-        return self.host.answer(item["id"], decision, digest=item["digest"], **more)
-
-    def resume(self, on_ask: str = "suspend", **more: Any) -> Mapping[str, Any]:
-        return self.host.resume("@last", on_ask=on_ask, **more)
-
-    def pending(self) -> Sequence[Mapping[str, Any]]:
-        return self.host.approvals()
-
-    def events(self) -> list[Any]:
-        return list(self.host.events("@last"))
-
-    def payloads(self, kind: str) -> list[dict[str, Any]]:
-        return payloads(self.events(), kind)
-
-    def effects(self) -> list[str]:
-        return notes(self.site)
-
-
-@pytest.fixture
-def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    opened: list[Play] = []
-
-    def begin(*replies: Mapping[str, Any], **files: Any) -> Play:
-        (tmp_path / str(len(opened))).mkdir()
-        opened.append(Play(tmp_path / str(len(opened)), monkeypatch, replies, **files))
-        return opened[-1]
-
-    yield begin
-    for one in opened:
-        one.host.close()
 
 
 # ------------------------------------------------------------------------------------------------ who is asked
@@ -84,7 +39,7 @@ def test_an_effect_that_asks_runs_under_a_grant_that_the_log_names(play: Any) ->
     [granted] = [event for event in events if event.type == "approval.granted"]
     [started] = [event for event in events if event.type == "harness.tool_call.started"]
     assert json.loads(started.refs)["causation_id"] == granted.id
-    assert types_of(events).index("approval.granted") < types_of(events).index("harness.tool_call.started")
+    assert [event.type for event in events].index("approval.granted") < [event.type for event in events].index("harness.tool_call.started")
 
 
 @pytest.mark.req("B-159")
@@ -108,7 +63,7 @@ def test_a_person_resolves_the_gate_of_an_artifact(play: Any, decision: str, sta
     assert session.resume()["status"] == status
     ended = session.payloads("approval.granted" if decision == "approve" else "approval.denied")
     assert [one["kind"] for one in ended] == ["person"]
-    assert ("artifact.accepted" in types_of(session.events())) == (decision == "approve")
+    assert ("artifact.accepted" in session.types()) == (decision == "approve")
 
 
 # ------------------------------------------------------------------------------------- what an answer is bound to
@@ -209,8 +164,7 @@ def test_a_pending_approval_outlives_its_process(play: Any) -> None:
     session = play(*ASK_ONCE)
     session.run()
     before = session.pending()
-    session.host.close()
-    session.host = Host.open(session.site.project)
+    session.reopen()
     assert session.pending() == before
     session.answer(before[0])
     assert session.resume()["status"] == "completed"
@@ -246,8 +200,7 @@ def test_finished_siblings_of_a_call_that_waits_are_not_run_again(play: Any) -> 
     session = play(calls(("network", {"note": "ask"}), ("unkeyed", {"note": "sibling"})), says("done"))
     assert session.run()["status"] == "awaiting_approval"
     assert session.effects() == ["sibling"]
-    session.host.close()
-    session.host = Host.open(session.site.project)
+    session.reopen()
     session.answer(session.pending()[0])
     assert session.resume()["status"] == "completed"
     assert session.effects() == ["sibling", "ask"]
@@ -269,7 +222,7 @@ def test_a_denial_answers_the_call_and_the_role_goes_on(play: Any) -> None:
     assert session.resume()["status"] == "completed"
     assert session.effects() == []
     assert [one["text"] for one in session.payloads("steering.received")] == ["not today"]
-    assert "harness.tool_call.started" not in types_of(session.events())
+    assert "harness.tool_call.started" not in session.types()
 
 
 def test_what_policy_denies_answers_the_call_and_the_role_goes_on(play: Any) -> None:
@@ -278,7 +231,7 @@ def test_what_policy_denies_answers_the_call_and_the_role_goes_on(play: Any) -> 
     assert session.effects() == []
     [failed] = session.payloads("harness.tool_call.failed")
     assert failed["error"]["code"] == "tool.denied_by_policy"
-    assert "approval.requested" not in types_of(session.events())
+    assert "approval.requested" not in session.types()
 
 
 def test_what_only_the_unattended_run_denied_ends_the_session(play: Any) -> None:
@@ -306,7 +259,7 @@ def test_resuming_unattended_denies_what_nobody_answered(play: Any) -> None:
     session.run(on_ask="suspend")
     document = session.resume(on_ask="deny")
     assert (document["status"], document["failure"]["code"]) == ("failed", "approval.denied_unattended")
-    moves = [kind for kind in types_of(session.events()) if kind in ("session.awaiting", "session.resumed")]
+    moves = [kind for kind in session.types() if kind in ("session.awaiting", "session.resumed")]
     assert moves == ["session.awaiting", "session.resumed"]
 
 

@@ -1,0 +1,88 @@
+"""A project and a script in, a host that plays it out: what the tests of sessions share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_core import Host
+from tests.reference import Site, notes, one_stage, payloads, types_of, write_site
+
+PATIENCE_SECONDS = 20.0
+
+
+class Play:
+    """One project, and a host on it."""
+
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch, replies: Sequence[Mapping[str, Any]], **files: Any) -> None:
+        self.site: Site = write_site(root, replies=replies, **{"stages": one_stage(), **files}).enter(patch)
+        self._seen = threading.Condition()
+        self._types: list[str] = []
+        self.host = self._open()
+
+    def _open(self, **more: Any) -> Host:
+        return Host.open(self.site.project, on_event=self._see, **more)
+
+    def _see(self, event: Any) -> None:
+        with self._seen:
+            self._types.append(event.type)
+            self._seen.notify_all()
+
+    def reopen(self, **more: Any) -> None:
+        """What another process would have: a new host, and nothing else."""
+        self.host.close()
+        self.host = self._open(**more)
+
+    def forget(self) -> None:
+        """Wait only for events that are still to come."""
+        with self._seen:
+            self._types.clear()
+
+    def until(self, kind: str, count: int = 1) -> None:
+        """Wait until so many events of a type have been committed by this host."""
+        with self._seen:
+            assert self._seen.wait_for(lambda: self._types.count(kind) >= count, PATIENCE_SECONDS), self._types
+
+    def run(self, on_ask: str = "suspend", **more: Any) -> Mapping[str, Any]:
+        return self.host.run("Go.", on_ask=on_ask, **more)
+
+    def answer(self, item: Mapping[str, Any], decision: str = "approve", **more: Any) -> Any:
+        return self.host.answer(item["id"], decision, digest=item["digest"], **more)
+
+    def resume(self, on_ask: str = "suspend", **more: Any) -> Mapping[str, Any]:
+        return self.host.resume("@last", on_ask=on_ask, **more)
+
+    def pending(self) -> Sequence[Mapping[str, Any]]:
+        return self.host.approvals()
+
+    def types(self) -> list[str]:
+        return types_of(self.events())
+
+    def events(self) -> list[Any]:
+        return list(self.host.events("@last"))
+
+    def payloads(self, kind: str) -> list[dict[str, Any]]:
+        return payloads(self.events(), kind)
+
+    def effects(self) -> list[str]:
+        return notes(self.site)
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    opened: list[Play] = []
+
+    def begin(*replies: Mapping[str, Any], **files: Any) -> Play:
+        (tmp_path / str(len(opened))).mkdir()
+        opened.append(Play(tmp_path / str(len(opened)), monkeypatch, replies, **files))
+        return opened[-1]
+
+    yield begin
+    for one in opened:
+        one.host.close()
+
+

@@ -1,0 +1,255 @@
+"""Cancel, pause, signals and budgets: a session stops when it is told to, keeps what was done, and goes on when it may."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_core import Host
+from harness_core.cli.session_text import exit_of_session
+from harness_hookspecs.errors import HarnessError, IllegalMove
+from tests.reference import HARNESS, REFERENCE, calls, cases, one_stage, says, write_reference, write_site
+
+CASES = cases("runtime")
+SLOW = {"seconds": 30, "note": "slow"}
+QUICK_CANCEL = {"run": {"cancel_grace_sec": 0.1}}
+
+
+def last_types(session: Any, count: int) -> list[str]:
+    return session.types()[-count:]
+
+
+# ------------------------------------------------------------------------------------------------------- cancel
+
+
+@pytest.mark.req("A-31", "B-139")
+def test_a_cancel_signals_the_tool_and_ends_the_session(play: Any) -> None:
+    session = play(calls(("slow", SLOW)), says("done"))
+    found = session.host.start("Go.")
+    session.until("harness.tool_call.started")
+    session.host.cancel(found)
+    assert session.host.wait(found)["status"] == "cancelled"
+    types = session.types()
+    [failed] = session.payloads("harness.tool_call.failed")
+    assert failed["error"]["code"] == "cancelled"
+    ends = ["harness.tool_call.failed", "harness.session.failed", "session.cancelled"]
+    assert [kind for kind in types if kind in ends] == ends
+    assert "harness.tool_call.succeeded" not in types
+
+
+@pytest.mark.req("A-31")
+def test_a_model_call_in_flight_may_end_within_the_grace(play: Any) -> None:
+    session = play(says("late", delay_ms=300))
+    found = session.host.start("Go.")
+    session.until("harness.model.called")
+    session.host.cancel(found)
+    assert session.host.wait(found)["status"] == "cancelled"
+    assert session.types().count("harness.model.responded") == 1  # what was paid for is kept
+    assert "artifact.accepted" not in session.types()
+
+
+@pytest.mark.req("A-31")
+def test_a_model_call_that_outlasts_the_grace_is_ended(play: Any) -> None:
+    session = play(says("late", delay_ms=60_000), harness=QUICK_CANCEL)
+    found = session.host.start("Go.")
+    session.until("harness.model.called")
+    session.host.cancel(found)
+    assert session.host.wait(found, timeout_seconds=10)["status"] == "cancelled"
+    assert "harness.model.responded" not in session.types()
+
+
+@pytest.mark.inv("I-17", "I-20")
+def test_a_late_result_is_recorded_as_ignored_and_changes_nothing(play: Any) -> None:
+    assert "ignored" in CASES["BR-095"]["right"]
+    deaf = {"seconds": 1, "note": "deaf", "deaf": True, "line": "after"}
+    session = play(calls(("slow", deaf)), says("done"), harness=QUICK_CANCEL)
+    found = session.host.start("Go.")
+    session.until("harness.tool_call.started")
+    session.host.cancel(found)
+    assert session.host.wait(found)["status"] == "cancelled"
+    assert session.effects() == []  # nobody waited for it
+    session.until("effect.ignored")
+    types = session.types()
+    assert types.index("session.cancelled") < types.index("effect.ignored")
+    assert {"harness.tool_call.succeeded", "session.completed", "session.failed"}.isdisjoint(types)
+    assert session.host.session(found)["status"] == "cancelled"
+    assert session.effects() == ["deaf"]
+
+
+@pytest.mark.inv("I-20", "I-17")
+def test_a_cancel_at_any_moment_up_to_completion_gives_one_end(play: Any) -> None:
+    assert "one terminal state" in CASES["BR-095"]["right"]
+    session = play(says("done"))
+    session.run()
+    moments = session.types()
+    ends = []
+    for number in range(2 * len(moments)):
+        session.forget()
+        found = session.host.start("Go.")
+        session.until(moments[number // 2])
+        try:
+            session.host.cancel(found)
+            session.host.wait(found)
+        except HarnessError as error:
+            assert error.code in ("state.final", "session.not_owned")
+        status = session.host.session(found)["status"]
+        finals = [e.type for e in session.host.events(found) if e.type in ("session.completed", "session.cancelled")]
+        assert finals == [f"session.{status}"]
+        ends.append(status)
+    assert set(ends) == {"completed", "cancelled"}
+
+
+@pytest.mark.req("B-139", "B-136")
+def test_what_nobody_runs_is_cancelled_where_the_command_was_given(play: Any) -> None:
+    session = play(calls(("network", {"note": "a"})), says("done"))
+    session.run()
+    session.reopen()
+    session.host.cancel("@last")
+    assert session.host.session("@last")["status"] == "cancelled"
+    assert session.pending() == []
+    for move in (session.host.cancel, session.host.pause, session.resume):
+        with pytest.raises(IllegalMove) as caught:
+            move("@last") if move != session.resume else move()
+        assert caught.value.code == "state.final"
+    assert session.types().count("session.cancelled") == 1
+
+
+# -------------------------------------------------------------------------------------------------------- pause
+
+
+@pytest.mark.req("B-139", "B-136", "B-137")
+def test_a_pause_stops_after_what_is_in_flight_and_resume_goes_on(play: Any) -> None:
+    replies = [calls(("slow", {"seconds": 0.5, "note": "one"})), calls(("unkeyed", {"note": "two"})), says("done")]
+    undisturbed = play(*replies).run()
+    session = play(*replies)
+    found = session.host.start("Go.")
+    session.until("harness.tool_call.started")
+    session.host.pause(found)
+    assert session.host.wait(found)["status"] == "paused"
+    assert session.effects() == ["one"]
+    assert session.types().count("harness.tool_call.succeeded") == 1
+    ended = session.resume()
+    assert session.effects() == ["one", "two"]
+    assert (ended["status"], ended["state_hash"]) == ("completed", undisturbed["state_hash"])
+    assert session.host.replay("@last", "skip-inference")["equal"]
+
+
+def test_a_pause_that_nobody_was_there_for_does_not_stop_the_resume(play: Any) -> None:
+    session = play(calls(("network", {"note": "a"})), says("done"))
+    session.run()
+    session.host.pause("@last")
+    session.answer(session.pending()[0])
+    assert session.resume()["status"] == "completed"
+
+
+# ------------------------------------------------------------------------------------------------------- budget
+
+
+@pytest.mark.req("B-05")
+@pytest.mark.parametrize(
+    ("budget", "dimension", "raised"),
+    [({"calls": 2}, "calls", {"calls": 10}), ({"tokens": 3_000}, "tokens", {"tokens": 100_000})],
+)
+def test_a_budget_that_is_reached_suspends_and_a_raised_one_goes_on(
+    play: Any, budget: dict[str, float], dimension: str, raised: dict[str, float]
+) -> None:
+    usage = {"inputTokens": 1_500, "outputTokens": 5, "cachedInputTokens": 0, "reasoningTokens": 0}
+    replies = [calls(("unkeyed", {"note": note}), usage=usage) for note in "abc"]
+    session = play(*replies, says("done"))
+    document = session.run(budget=budget)
+    assert [one["id"] for one in document["waiting"] if one["kind"] == "budget"] == [dimension]
+    assert (document["status"], exit_of_session(document)) == ("active", 12)
+    before = session.effects()
+    assert session.resume()["waiting"] == document["waiting"]  # nothing has changed, nothing is tried
+    assert session.effects() == before
+    ended = session.resume(budget=raised)
+    assert (ended["status"], ended["waiting"]) == ("completed", [])
+    assert session.effects() == ["a", "b", "c"]
+    [exhausted] = session.payloads("budget.exhausted")
+    assert exhausted["dimension"] == dimension
+
+
+def test_time_that_a_session_was_active_is_counted_over_its_processes(play: Any) -> None:
+    replies = [calls(("slow", {"seconds": 0.4, "note": "a"})), calls(("network", {"note": "b"})), says("done")]
+    session = play(*replies)
+    session.run(budget={"seconds": 0.5})
+    session.answer(session.pending()[0])
+    session.reopen()
+    document = session.resume()
+    while document["status"] == "active" and not document["waiting"]:
+        document = session.resume()
+    assert session.payloads("budget.settled")[1]["elapsed_ms"] >= 400
+
+
+# -------------------------------------------------------------------------------------------------- suspension
+
+
+@pytest.mark.inv("I-20")
+@pytest.mark.parametrize("role", ["swallowing", "returning-in-finally"])
+def test_a_role_that_drops_the_suspension_changes_nothing(play: Any, role: str) -> None:
+    session = play(says("unused"), harness={"bind": {"worker.ai-generate": role}})
+    assert session.run()["status"] == "awaiting_approval"
+    assert session.effects() == []
+    types = session.types()
+    assert types[-1] == "role.suspended"
+    assert {"role.returned", "role.note", "harness.model.called", "harness.tool_call.started"}.isdisjoint(types)
+    session.answer(session.pending()[0])
+    assert session.resume()["status"] == "completed"
+    assert session.effects() == ["asked"]
+
+
+# ------------------------------------------------------------------------------------------------------ signals
+
+
+def started(site: Any, *words: str) -> subprocess.Popen[str]:
+    """The command, running; it tells its events on stderr."""
+    return subprocess.Popen(
+        [*HARNESS, *words], cwd=site.project, env=site.process_env(),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def wait_for_effect(site: Any, process: subprocess.Popen[str]) -> None:
+    import time
+
+    end = time.monotonic() + 20
+    while not site.effects():
+        assert process.poll() is None and time.monotonic() < end, process.communicate()
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_the_session_as_paused_and_it_can_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
+) -> None:
+    replies = [calls(("slow", {**SLOW, "seconds": 60})), says("done")]
+    site = write_site(tmp_path, stages=one_stage(), replies=replies).enter(monkeypatch)
+    process = started(site, "run", "Go.", "--json")
+    wait_for_effect(site, process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=15)
+    assert process.returncode == code, err
+    assert json.loads(out)["status"] == "paused"
+    with Host.open(site.project) as host:
+        assert host.session("@last")["status"] == "paused"
+
+
+def test_a_signal_leaves_what_awaits_an_approval_awaiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = calls(("network", {"note": "asked"}), ("slow", {**SLOW, "seconds": 60}))
+    site = write_site(tmp_path, stages=one_stage(), replies=[turn, says("done")]).enter(monkeypatch)
+    process = started(site, "run", "Go.", "--json", "--on-ask", "suspend")
+    wait_for_effect(site, process)
+    with Host.open(site.project) as host:
+        while not [event for event in host.events("@last") if event.type == "session.awaiting"]:
+            assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=15)
+    assert process.returncode == 130, err
+    assert json.loads(out)["status"] == "awaiting_approval"
