@@ -61,6 +61,7 @@ MAY_CATCH_ALL = (
     "harness_core/shell/observers",  # tells
     "harness_core/shell/ports",  # a thread's end, whatever it is, goes to the one who joins it
     "harness_core/shell/trace",
+    "harness_role_probe/behaviours.py",  # a plugin for tests that misbehaves on purpose
     "harness_core/cli/main.py",  # exit 70: says it in one line and keeps the traceback for --debug
 )
 

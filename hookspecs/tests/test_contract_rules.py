@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from harness_hookspecs.contracts.rules import Contract, complaints, failing_rules, rule, rules_of
@@ -64,8 +67,11 @@ def test_a_rule_that_restates_all_others_is_proved_apart() -> None:
         def test_whole(self) -> None:
             assert self.subject() == "open close"
 
-    table = {name: (lambda _, text=text: text) for name, text in (("door.opens", "close"), ("door.closes", "open"))}
-    table["door.whole"] = lambda _: "open and close"
+    table: dict[str, Callable[[Any], str]] = {
+        "door.opens": lambda _: "close",
+        "door.closes": lambda _: "open",
+        "door.whole": lambda _: "open and close",
+    }
     assert complaints(Whole, good=lambda _: "open close", broken=table, at_most=1, overall=["door.whole"]) == []
     assert len(complaints(Whole, good=lambda _: "open close", broken=table, at_most=1)) == 2
 

@@ -145,7 +145,7 @@ def test_a_value_at_the_depth_limit_is_frozen_and_a_cycle_is_not() -> None:
 
 
 def test_fields_hold_frozen_containers() -> None:
-    sample = Sample(args={"a": [1]}, inner_list=[Inner()], table={"x": Inner()})  # type: ignore[arg-type]
+    sample = Sample(args={"a": [1]}, inner_list=[Inner()], table={"x": Inner()})
     assert type(sample.args) is FrozenDict
     assert type(sample.args["a"]) is FrozenList
     assert type(sample.inner_list) is tuple
@@ -153,7 +153,7 @@ def test_fields_hold_frozen_containers() -> None:
     with pytest.raises(ValidationError):
         sample.size = 2  # type: ignore[misc]
     with pytest.raises(TypeError):
-        sample.table["y"] = Inner()  # type: ignore[index]
+        sample.table["y"] = Inner()
 
 
 def test_copies_of_a_model_are_equal_and_frozen() -> None:

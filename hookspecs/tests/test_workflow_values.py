@@ -114,7 +114,7 @@ BROKEN = [
     ("/steps/1/with/maxTurns", 0),
 ]
 
-FINE = [
+FINE: list[tuple[str, Any]] = [
     ("/output/value", None),
     ("/output/schema", False),
     ("/metadata/description", ""),
@@ -158,7 +158,7 @@ def places(value: Any, pointer: str = "") -> list[str]:
     return [pointer, *inner] if pointer else inner
 
 
-ODD = [..., None, True, False, 0, 1, 3, 1.5, 2.0, -1, 10**7, "", "x", "end", "fail", "T1", [], ["a"], ["a", "b"], {}]
+ODD: list[Any] = [..., None, True, False, 0, 1, 3, 1.5, 2.0, -1, 10**7, "", "x", "end", "fail", "T1", [], ["a"], ["a", "b"], {}]
 
 
 @given(st.data())

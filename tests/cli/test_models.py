@@ -148,7 +148,7 @@ def provider(project: Path, tmp_path: Path, tiny: Path) -> Iterator[tuple[Any, F
 
     host = FakeHost(tmp_path / "host", entry_name="tiny")
     host.state_dir = tmp_path / "state" / "harness"
-    built = build(LocalModelSettings(path=str(tiny), context_size=32_768), host)  # type: ignore[arg-type]
+    built = build(LocalModelSettings(path=str(tiny), context_size=32_768), host)
     yield built, host
     built.close()
 

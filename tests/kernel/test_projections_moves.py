@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from harness_core.kernel.projections.approvals import approval_items, doubt_items, grant_items
@@ -200,7 +202,7 @@ def test_the_timeline_says_attempts_escapes_and_marks_what_it_does_not_know() ->
 
 
 def test_a_chain_of_causes_ends_at_the_command_and_survives_a_circle() -> None:
-    documents = [
+    documents: list[dict[str, Any]] = [
         {"id": "a", "causation_id": None, "correlation_id": "a"},
         {"id": "b", "causation_id": "a", "correlation_id": "a"},
         {"id": "c", "causation_id": "d", "correlation_id": "a"},

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -270,8 +271,14 @@ def test_a_worker_that_dies_is_noticed_and_started_again(
 ) -> None:
     provider = start(context_size=32_768)
     provider.complete(ask(), callers().context())
-    pid, killed_at = pid_of(provider), []
-    caller.on_chunk = once(lambda: (killed_at.append(time.monotonic()), os.kill(pid, number)))
+    pid = pid_of(provider)
+    killed_at: list[float] = []
+
+    def kill() -> None:
+        killed_at.append(time.monotonic())
+        os.kill(pid, number)
+
+    caller.on_chunk = once(kill)
     with pytest.raises(ProviderError) as caught:
         provider.complete(ask(tokens=32_000, response_schema=LONG), caller.context())
     noticed_seconds = time.monotonic() - killed_at[0]
@@ -391,7 +398,7 @@ def test_a_third_call_waits_while_two_run(start: Start, callers: Any) -> None:
     release, running = threading.Event(), [callers(), callers()]
     for each in running:
         each.on_chunk = lambda chunk: release.wait(10)
-    threads = [in_thread(lambda each=each: provider.complete(ask(), each.context())) for each in running]
+    threads = [in_thread(partial(provider.complete, ask(), each.context())) for each in running]
     while not all(each.chunks for each in running):
         pass
     with pytest.raises(ProviderError) as caught:
