@@ -7,6 +7,7 @@ and may name only facts of the vocabulary; every move of a session's state must 
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -189,9 +190,9 @@ class Play:
     def send(self, command: Command) -> list[str]:
         """Decide, fold, and go on as far as it goes by itself; returns the types of the new facts."""
         before = len(self.facts)
-        was = snapshot(self.state)
+        was = pickle.dumps(self.state)
         decision = self.machine.decide(command, self.state)
-        assert snapshot(self.state) == was, f"deciding {type(command).__name__} changed the state"
+        assert pickle.dumps(self.state) == was, f"deciding {type(command).__name__} changed the state"
         assert self.machine.decide(command, self.state) == decision
         self._fold(decision)
         self.reply = decision.reply
@@ -200,9 +201,9 @@ class Play:
 
     def advance(self) -> None:
         for _ in range(_MAX_DECISIONS):
-            was = snapshot(self.state)
+            was = pickle.dumps(self.state)
             decision = self.machine.advance(self.state, frozenset(self.running))
-            assert snapshot(self.state) == was, "advancing changed the state"
+            assert pickle.dumps(self.state) == was, "advancing changed the state"
             assert self.machine.advance(self.state, frozenset(self.running)) == decision
             if not decision.facts:
                 return
@@ -223,20 +224,16 @@ class Play:
 
     # -- what the world says, in short ---
 
-    def start(self, **created: Any) -> list[str]:
+    def created(self, **more: Any) -> dict[str, Any]:
+        """The payload of ``session.created``."""
         text, config = b"words", b"{}"
         refs = {name: digest_of(content) for name, content in (("text_ref", text), ("config_ref", config))}
         self.blobs.update({refs["text_ref"]: text, refs["config_ref"]: config})
-        payload = {
-            "title": "words",
-            "project": "project",
-            "config_digest": refs["config_ref"],
-            "on_ask": "deny",
-            "seed": 1,
-            **refs,
-            **created,
-        }
-        return self.send(Start(SESSION, payload, {}))
+        fixed = {"title": "words", "project": "project", "on_ask": "deny", "seed": 1}
+        return {**fixed, **refs, "config_digest": refs["config_ref"], **more}
+
+    def start(self, **created: Any) -> list[str]:
+        return self.send(Start(SESSION, self.created(**created), {}))
 
     def open_one(self, kind: str) -> OpenRequest:
         return next(self.opened(kind))
@@ -357,5 +354,5 @@ def digest_of(content: bytes) -> str:
 
 
 def snapshot(state: SessionState) -> str:
-    """All of a state as text; two states are the same when these are."""
+    """All of a state as text; two states are equal when these are."""
     return json.dumps(attrs.asdict(state), sort_keys=True, default=sorted)

@@ -216,17 +216,20 @@ def _ask_approval(command: AskApproval, state: SessionState, definition: Definit
     asked = dict(command.payload)
     if state.open_of(str(asked.get("role_call_id"))) is None:
         return _after_its_call(str(asked.get("role_call_id")), state, results=bool(command.results))
-    known = _latest(state, asked.get("role_call_id"), asked.get("call_id"))
+    call = (asked.get("role_call_id"), asked.get("call_id"))
+    earlier = [one for one in state.approvals.values() if _call_of(one) == call]
+    known = earlier[-1] if earlier else None
     if known is not None and known.payload["digest"] == asked["digest"]:
         return Decision(command.results, command.blobs, reply=known.approval_id)
     refusal = _refuse_intent(state)
     if refusal is not None:
         return Decision(command.results, command.blobs, reply=refusal)
-    approval_id = derive("appr", state.session_id, asked.get("role_call_id"), asked.get("call_id"), asked["digest"])
+    approval_id = derive("appr", state.session_id, *call, asked["digest"], len(earlier))
     refs = {"stage_visit_id": asked["visit_id"], "role_call_id": asked.get("role_call_id")}
     facts = list(command.results)
     if known is not None and known.status == "pending":
         facts.append(Fact("approval.superseded", _ending(known, "system", "other arguments"), refs))
+        facts += goes_on(state, known, "system")
     facts.append(Fact("approval.requested", {"approval_id": approval_id, **asked}, refs))
     if command.verdict != "ask":
         ending = {"approval_id": approval_id, "digest": asked["digest"], "by": asked["rule"], "kind": command.kind}
@@ -234,13 +237,8 @@ def _ask_approval(command: AskApproval, state: SessionState, definition: Definit
     return Decision(tuple(facts), command.blobs, reply=approval_id)
 
 
-def _latest(state: SessionState, role_call_id: Any, call_id: Any) -> Approval | None:
-    found = [
-        approval
-        for approval in state.approvals.values()
-        if (approval.payload.get("role_call_id"), approval.payload.get("call_id")) == (role_call_id, call_id)
-    ]
-    return found[-1] if found else None
+def _call_of(approval: Approval) -> tuple[Any, Any]:
+    return approval.payload.get("role_call_id"), approval.payload.get("call_id")
 
 
 def _ending(approval: Approval, kind: str, reason: str) -> dict[str, Any]:
