@@ -55,6 +55,7 @@ class Performer:
     ask_site: AskSite
     log_dir_made: bool = False
     known_manifests: set[str] = attrs.field(factory=set)
+    last_pack: tuple[str, Any] = ("", None)
 
     def __call__(self, effect: Effect) -> Command | None:
         """Perform; what a plugin raises is inside the command, what stops the whole session is raised."""
@@ -234,7 +235,7 @@ class Performer:
         """Everything a role call is made of; a replay makes it again from the record."""
         visit, stage = self._visit()
         assert visit.pack_ref is not None
-        pack = loads_trusted(self.services.loop.read_blob(visit.pack_ref))
+        pack = self._pack(visit.pack_ref)
         created = self._state.created
         if not self.log_dir_made:
             self.services.ports.files(self.parts.logs_dir).make_directory(self.session_id)
@@ -264,6 +265,12 @@ class Performer:
             parallel_tools=self.parts.parallel_tools,
             known_manifests=self.known_manifests,
         )
+
+    def _pack(self, ref: str) -> Any:
+        """The assembled context of the attempt, read once for all its role calls."""
+        if self.last_pack[0] != ref:
+            self.last_pack = (ref, loads_trusted(self.services.loop.read_blob(ref)))
+        return self.last_pack[1]
 
     # -- validation and approval ---
 

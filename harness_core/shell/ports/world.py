@@ -47,8 +47,16 @@ class RealClock:
     def now(self) -> datetime:
         return _EPOCH + timedelta(milliseconds=time.time_ns() // 1_000_000)
 
+    def __init__(self) -> None:
+        self._second = (-1, "")
+
     def timestamp(self) -> str:
-        return timestamp_of(time.time_ns() // 1_000_000)
+        seconds, rest = divmod(time.time_ns() // 1_000_000, 1000)
+        known, text = self._second
+        if known != seconds:  # formatting a date is dear, and most events of a second share it
+            text = timestamp_of(seconds * 1000)[:-4]
+            self._second = (seconds, text)
+        return f"{text}{rest:03d}Z"
 
     def monotonic(self) -> float:
         return time.monotonic()

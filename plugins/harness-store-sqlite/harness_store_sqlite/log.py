@@ -20,6 +20,7 @@ __all__ = ["SqliteStore"]
 
 _HEAD = "SELECT seq, hash FROM streams WHERE name = ?"
 _STREAMS = "SELECT name FROM streams WHERE seq > 0 ORDER BY id"
+_WORTH_ASKING_BYTES = 4096
 _HAS_BLOB = "SELECT 1 FROM blobs WHERE digest = ?"
 _BLOB = "SELECT size, deflated, content FROM blobs WHERE digest = ?"
 _POSTED = "SELECT session, command_id, body, taken_seq FROM inbox"
@@ -91,7 +92,9 @@ class SqliteStore:
         digest = sha256(content)
         if claimed is not None and claimed != digest.hexdigest():
             raise StoreError("The content does not hash to its digest.", code="store.blob", digest=claimed)
-        known = self._readers.first(_HAS_BLOB, (digest.digest(),)) is not None
+        # Asking costs about as much as storing a small content once more; only large ones are worth it.
+        large = len(content) > _WORTH_ASKING_BYTES
+        known = large and self._readers.first(_HAS_BLOB, (digest.digest(),)) is not None
         return pack(content, digest.digest(), known=known)
 
     def blob(self, digest: str) -> bytes:
