@@ -103,7 +103,9 @@ class Assembly:
         validators = [Need("validator", one.provided.name) for one in self.catalogue.offers_of("validator")]
         asked = self.config.policies.approver if self.live else ()
         approvers = [Need("approver", name, optional=True) for name in asked]
-        return [*validators, *approvers]
+        listening = self.catalogue.offers_of("observer") if self.live else ()
+        observers = [Need("observer", one.provided.name, optional=True) for one in listening]
+        return [*validators, *approvers, *observers]
 
     def _built(self) -> set[tuple[str, str]]:
         return {part.need.key for part in self.parts.built()}

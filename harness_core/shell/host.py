@@ -423,7 +423,9 @@ class Host:
         return self._world
 
     def _observers(self) -> Observers:
-        on_event = list(self._opened.catalogue.listeners("harness_on_event"))
+        built = [part for part in self._opened.parts.built() if part.need.kind == "observer"]
+        on_event = [(part.need.key[1], part.thing.on_event) for part in built]
+        on_event += self._opened.catalogue.listeners("harness_on_event")
         on_chunk = list(self._opened.catalogue.listeners("harness_on_chunk"))
         if self._on_event is not None:
             on_event.append(("caller", self._on_event))

@@ -90,6 +90,12 @@ class Journal:
             return False
         return True
 
+    def take_as_read(self) -> None:
+        """The role has looked at its record and decides itself: what has ended need not be asked for again (A-33)."""
+        for records in (self.models, self.by_model, self.by_code):
+            for record in records.values():
+                record.used = record.used or record.ended is not None
+
     def first_unused(self) -> CallRecord | None:
         """The first recorded call the role did not ask for again; there must be none when it ends."""
         unused = [

@@ -32,6 +32,7 @@ class Durability:
         self._recorder, self._prior = recorder, prior
 
     def prior_events(self) -> Sequence[Mapping[str, Any]]:
+        self._recorder.journal.take_as_read()
         return [{"type": event.type, "payload": loads_trusted(event.payload)} for event in self._prior]
 
     def note(self, text: str, **facts: Any) -> None:
