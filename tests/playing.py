@@ -305,7 +305,7 @@ class Play:
             payload |= {"body_ref": REF, "status": "success"}
         return Validated(request.effect_id, outcome, {**payload, **more}, {})
 
-    def receive(self, kind: Any, command_id: str = "", **body: Any) -> list[str]:
+    def receive(self, kind: str, /, command_id: str = "", **body: Any) -> list[str]:
         """A command of the inbox."""
         return self.send(Received(command_id or f"{kind}:{len(self.facts)}", kind, body))
 

@@ -279,7 +279,7 @@ def _after_failure(state: SessionState, definition: Definition, visit: Visit) ->
     if visit.artifact_id is not None and visit.status != "rejected":
         payload = {
             "artifact_id": visit.artifact_id,
-            "level": _level_of(failure.code),
+            "level": _level_of(visit),
             "findings": failure.findings,
         }
         return Decision((Fact("artifact.rejected", payload, {"stage_visit_id": visit.visit_id}),))
@@ -296,10 +296,9 @@ def _after_failure(state: SessionState, definition: Definition, visit: Visit) ->
     return transition(definition, stage, visit)
 
 
-def _level_of(code: str) -> str:
-    """The level at which an artifact with that failure was refused."""
-    family, _, level = code.partition(".")
-    return "approval" if family == "approval" else level if family == "validation" else "payload"
+def _level_of(visit: Visit) -> str:
+    """The level at which the artifact was refused."""
+    return next(level for level in ("payload", "semantic", "approval") if level not in visit.passed)
 
 
 def _retry(stage: StagePlan, visit: Visit, decision: RetryDecision) -> Fact:

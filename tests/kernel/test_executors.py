@@ -1,0 +1,117 @@
+"""An executor in, whatever it does, a decision out: it is pure, and what breaks in it breaks one attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness_core.kernel.commands import Migrate
+from harness_core.kernel.guard import guarded
+from harness_core.kernel.react import react
+from harness_hookspecs.errors import HarnessError, RuleError
+from harness_hookspecs.executor import ChildSession, Executor, Fail, Outcome, Request, RoleCall, StageInput, Timer
+from tests.playing import REF, OneCall, Play, definition, retry, stage
+
+
+class Odd:
+    """An executor that breaks in one of its three functions, or asks for something odd."""
+
+    def __init__(self, **functions: Callable[..., Any]) -> None:
+        usual: dict[str, Callable[..., Any]] = {
+            "start": lambda stage_input: {"outcomes": 0},
+            "apply": lambda state, outcome: {"outcomes": state["outcomes"] + 1},
+            "next": lambda state: (_call(f"call{state['outcomes']}"),),
+        }
+        self._functions = {**usual, **functions}
+
+    def start(self, stage_input: StageInput) -> Any:
+        return self._functions["start"](stage_input)
+
+    def apply(self, state: Any, outcome: Outcome) -> Any:
+        return self._functions["apply"](state, outcome)
+
+    def next(self, state: Any) -> tuple[Request, ...]:
+        found: tuple[Request, ...] = self._functions["next"](state)
+        return found
+
+
+def _call(request_id: str) -> RoleCall:
+    return RoleCall(request_id=request_id, role="worker.ai-generate", task={})
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def function(*args: Any) -> Any:
+        raise error
+
+    return function
+
+
+ODD: dict[str, tuple[Executor, str]] = {
+    "start raises": (Odd(start=raising(KeyError("x"))), "plugin.raised"),
+    "apply raises": (Odd(apply=raising(ZeroDivisionError("by zero"))), "plugin.raised"),
+    "next raises": (Odd(next=raising(RuntimeError("boom"))), "plugin.raised"),
+    "raises one of ours": (Odd(next=raising(HarnessError("no", code="executor.own"))), "executor.own"),
+    "asks for nothing": (Odd(next=lambda state: ()), "executor.stalled"),
+    "asks the same again": (Odd(next=lambda state: (_call("always the same"),)), "executor.stalled"),
+    "gives no requests": (Odd(next=lambda state: None), "plugin.raised"),
+    "fails": (Odd(next=lambda state: (Fail(code="executor.said", message="no"),)), "executor.said"),
+    "wants a child": (Odd(next=lambda state: (ChildSession(request_id="c", input={}),)), "executor.not_available"),
+    "wants a timer": (Odd(next=lambda state: (Timer(request_id="t", delay_ms=1),)), "executor.not_available"),
+}
+
+
+@pytest.mark.parametrize(("executor", "code"), ODD.values(), ids=ODD)
+def test_an_executor_that_breaks_fails_its_attempt_and_never_the_loop(executor: Executor, code: str) -> None:
+    plan = stage("work", ('artifact.status == "success"', "completed"), retry=retry("retry", 2))
+    play = Play(definition(plan, executors={"agent": executor}))
+    while not play.state.final:
+        play.context()
+        if any(play.opened("role")):
+            play.role()
+    assert play.last("session.failed")["code"] == code
+    assert play.types().count("stage.entered") == 1
+
+
+def test_an_executor_or_a_stage_that_a_migration_took_away_ends_the_session_and_says_so() -> None:
+    migrated = Migrate({"old_digest": REF, "new_digest": REF, "content_ref": REF, "changes": []}, {})
+    for changed, code in (
+        (definition(stage(executor="other"), executors={"other": OneCall()}), "executor.not_available"),
+        (definition(stage("elsewhere")), "routing.unknown_stage"),
+    ):
+        play = Play(definition(stage("work", ('artifact.status == "success"', "completed"))))
+        play.machine.definition = changed
+        play.send(migrated)
+        if not play.state.final:
+            play.context()
+        assert play.last("session.failed")["code"] == code
+
+
+def test_calls_side_by_side_are_asked_at_once_and_the_stage_goes_on_after_the_last() -> None:
+    play = Play(definition(executors={"agent": OneCall(3)}))
+    assert play.context() == ["context.assembled", *["role.requested"] * 3]
+    assert len({effect.key for effect in react(play.state)}) == 3
+    assert [play.role(f"out {index}") for index in range(2)] == [["role.returned"]] * 2
+    assert play.role("out 2")[:2] == ["role.returned", "artifact.proposed"]
+
+
+def test_asking_twice_names_the_same_requests_and_another_attempt_names_others() -> None:
+    plan = stage("work", ('artifact.status == "success"', "completed"), retry=retry("retry", 2))
+    plays = [Play(definition(plan)) for _ in range(2)]
+    for play in plays:
+        play.context()
+        play.role_fails()
+        play.context()
+    requested = [[fact for fact in play.facts if fact.type.endswith(".requested")] for play in plays]
+    assert requested[0] == requested[1]
+    effects = [fact.payload["effect_id"] for fact in requested[0]]
+    assert len(set(effects)) == len(effects)
+
+
+def test_anything_a_pure_plugin_raises_is_a_named_error() -> None:
+    assert guarded(lambda: 1) == (1, None)
+    for error, code in ((RuleError("no"), RuleError.code), (RecursionError("deep"), "plugin.raised")):
+        assert guarded(raising(error)).error.code == code  # type: ignore[union-attr]
+    with pytest.raises(KeyboardInterrupt):
+        guarded(raising(KeyboardInterrupt()))  # type: ignore[arg-type]
