@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
+from harness_hookspecs.host import Waiting
+
 from .output import complain
 
 __all__ = ["GRACE_SECONDS", "Interruptible", "interruptible"]
@@ -18,6 +20,7 @@ T = TypeVar("T")
 GRACE_SECONDS = 4.0
 """How long what is in flight may take to stop after the first signal."""
 
+_DONE = b"\0"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -42,20 +45,18 @@ def interruptible(host: Interruptible, work: Callable[[], T], forced: Callable[[
     from harness_core.shell.ports import make_ports
 
     ports = make_ports("threads")
-    happened = ports.wait.queue()
     results: list[T] = []
-
-    def do() -> None:
-        try:
-            results.append(work())
-        finally:
-            happened.put(0)
-
     first: int | None = None
-    with _handlers(lambda number, _: happened.put(number)):
+    with _bytes_of_signals() as (happened, tell):
+
+        def do() -> None:
+            try:
+                results.append(work())
+            finally:
+                os.write(tell, _DONE)
+
         task = ports.spawn(do, name="command")
-        # A handler may only put: the interrupted thread could be anywhere, so this one acts on it.
-        while number := happened.get():
+        while number := _next(ports.wait, happened):
             if first is not None:
                 _leave(number, forced)
             first = number
@@ -65,18 +66,39 @@ def interruptible(host: Interruptible, work: Callable[[], T], forced: Callable[[
     return results[0], first
 
 
+def _next(wait: Waiting, happened: int) -> int:
+    """The number of the next signal, 0 when the work has ended."""
+    while True:
+        wait.readable(happened)
+        number = os.read(happened, 1)[0]
+        if number in (0, *_SIGNALS):  # a byte comes for any signal that somebody handles
+            return number
+
+
 @contextlib.contextmanager
-def _handlers(handler: Callable[[int, Any], None]) -> Iterator[None]:
-    """Handle the two signals meanwhile; only the main thread of a process can."""
+def _bytes_of_signals() -> Iterator[tuple[int, int]]:
+    """A pipe, its reading and its writing end, with a byte for each signal meanwhile.
+
+    A signal may reach any thread, and a thread that waits for a lock does not hear of one that reached another. Its
+    byte wakes whoever waits for the pipe. Only the main thread of a process can ask for that.
+    """
+    happened, tell = os.pipe()
+    os.set_blocking(tell, False)
     before: dict[signal.Signals, Any] = {}
+    woken: int | None = None
     with contextlib.suppress(ValueError):
+        woken = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
         for number in _SIGNALS:
-            before[number] = signal.signal(number, handler)
+            before[number] = signal.signal(number, lambda *_: None)
     try:
-        yield
+        yield happened, tell
     finally:
         for number, old in before.items():
             signal.signal(number, old)
+        if woken is not None:
+            signal.set_wakeup_fd(woken)
+        os.close(happened)
+        os.close(tell)
 
 
 def _leave(number: int, forced: Callable[[int], Any]) -> None:
