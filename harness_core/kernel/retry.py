@@ -9,7 +9,7 @@ import attrs
 from .definition import RetryPolicy
 from .state import Visit
 
-__all__ = ["DETERMINISTIC_CODES", "RetryDecision", "retry_decision"]
+__all__ = ["DETERMINISTIC_CODES", "RetryDecision", "next_temperature", "retry_decision"]
 
 DETERMINISTIC_CODES = frozenset(
     {
@@ -54,11 +54,17 @@ def retry_decision(policy: RetryPolicy, visit: Visit, base_temperature: float | 
         return RetryDecision("skip")
     if visit.attempt >= policy.max_attempts or visit.failure.code in DETERMINISTIC_CODES:
         return RetryDecision("give_up")
-    current = visit.temperature if visit.temperature is not None else base_temperature
-    start = DEFAULT_TEMPERATURE if current is None else current
     return RetryDecision(
         "retry",
         attempt=visit.attempt + 1,
         inject=policy.inject_failure_reason or policy.strategy == "corrective",
-        temperature=round(start / 2, 4) if policy.temperature_backoff else None,
+        temperature=next_temperature(policy, visit, base_temperature),
     )
+
+
+def next_temperature(policy: RetryPolicy, visit: Visit, base_temperature: float | None) -> float | None:
+    """That of the attempt after this one; ``None`` without backoff: it stays as it is."""
+    if not policy.temperature_backoff:
+        return None
+    current = visit.temperature if visit.temperature is not None else base_temperature
+    return round((DEFAULT_TEMPERATURE if current is None else current) / 2, 4)

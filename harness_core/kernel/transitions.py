@@ -7,6 +7,7 @@ from typing import Any
 from .definition import Definition, StagePlan
 from .facts import Decision, Fact
 from .guard import guarded
+from .retry import next_temperature
 from .routing import first_open_target
 from .state import Visit
 
@@ -70,7 +71,7 @@ def _retry_by_rule(stage: StagePlan, visit: Visit, taken: Fact) -> Decision:
     """``goto: retry`` asks for another attempt and still counts against ``max_attempts`` (K-11)."""
     if visit.attempt >= stage.retry.max_attempts:
         return Decision((_no_rule_for_failure(visit),))
-    payload = {
+    payload: dict[str, Any] = {
         "visit_id": visit.visit_id,
         "attempt": visit.attempt + 1,
         "strategy": stage.retry.strategy,
@@ -78,6 +79,9 @@ def _retry_by_rule(stage: StagePlan, visit: Visit, taken: Fact) -> Decision:
         "reason": visit.failure.message if visit.failure else f"rule: {taken.payload['rule']}",
         "inject": stage.retry.inject_failure_reason,
     }
+    temperature = next_temperature(stage.retry, visit, stage.model.params.get("temperature"))
+    if temperature is not None:
+        payload["temperature"] = temperature
     return Decision((taken, Fact("retry.scheduled", payload, {"stage_visit_id": visit.visit_id})))
 
 
