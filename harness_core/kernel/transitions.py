@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness_hookspecs.errors import RuleError
+
 from .definition import Definition, StagePlan
 from .facts import Decision, Fact
 from .guard import guarded
@@ -18,6 +20,8 @@ def transition(definition: Definition, stage: StagePlan, visit: Visit) -> Decisi
     values = _values(visit)
     for index, rule in enumerate(stage.transitions):
         holds, error = guarded(definition.rules.condition, rule.program, values)
+        if error is None and not isinstance(holds, bool):
+            error = RuleError(f"{rule.text} is neither true nor false")
         if error is not None:
             return Decision((visit_failed("rule.error", f"{rule.origin}: {error.message}", visit),))
         if holds:
