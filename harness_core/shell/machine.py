@@ -21,6 +21,7 @@ from harness_hookspecs.errors import HarnessError, PluginError, VocabularyError
 from harness_hookspecs.events import ACTORS, EVENTS, check_payload
 from harness_hookspecs.executor import Outcome, StageInput
 from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.frozen import freeze
 from harness_hookspecs.kit.prompt import PromptHasher
 
 __all__ = ["WAITING_TYPES", "SessionMachine"]
@@ -140,7 +141,7 @@ class SessionMachine:
     def _outcome(self, outcome: Mapping[str, Any]) -> Outcome:
         if outcome["ok"]:
             value = loads_trusted(self.blob(outcome["value_ref"]))
-            return Outcome(request_id=outcome["request_id"], ok=True, value=value)
+            return Outcome.model_construct(request_id=outcome["request_id"], ok=True, value=freeze(value))
         return Outcome(request_id=outcome["request_id"], ok=False, error=outcome["error"])
 
 

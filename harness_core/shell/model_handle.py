@@ -22,6 +22,8 @@ from .toolbox import Tool
 
 __all__ = ["BoundModel", "ModelEntry"]
 
+_NO_USAGE = Usage()
+
 CHARACTERS_PER_TOKEN = 3
 """A cautious estimate for a reservation where the provider cannot count: more tokens than English text has."""
 
@@ -58,7 +60,7 @@ class BoundModel:
         self._ports, self._redactor, self._cancel = services.ports, services.redactor, services.late_cancel
         self._tools, self._routing, self._on_chunk = tools, routing, services.on_chunk
         self._active = services.active
-        self.usage = Usage()
+        self.usage = _NO_USAGE
         self.slot_id = entry.name
         self.provider = entry.provider_name
         self.model_id = entry.model_id

@@ -574,7 +574,7 @@ def check_payload(event_type: str, payload: dict[str, Any]) -> None:
     from pydantic import ValidationError
 
     try:
-        known.payload.model_validate(payload)
+        known.payload.__pydantic_validator__.validate_python(payload)  # model_validate without its own checks
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise VocabularyError(f"{event_type}: {problems}", code="vocabulary.payload", type=event_type) from error

@@ -29,10 +29,9 @@ def timestamp_of(moment_ms: int) -> str:
 
 def uuid7_of(stamp: int, chance: bytes) -> str:
     """A UUIDv7 (RFC 9562) of a 60-bit stamp (48 bits of milliseconds, 12 of a counter) and eight bytes of chance."""
-    high = ((stamp >> 12) << 16) | 0x7000 | (stamp & 0xFFF)
-    low = (0b10 << 62) | (int.from_bytes(chance, "big") >> 2)
-    text = f"{high:016x}{low:016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    moment, tail = f"{stamp >> 12:012x}", chance.hex()
+    variant = "89ab"[chance[0] >> 6]
+    return f"{moment[:8]}-{moment[8:]}-7{stamp & 0xFFF:03x}-{variant}{tail[1:4]}-{tail[4:]}"
 
 
 def ulid_of(prefix: str, moment_ms: int, chance: bytes) -> str:
