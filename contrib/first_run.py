@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Stop", "main", "make_example", "reason_of"]
+__all__ = ["Setup", "Stop", "main", "make_repository", "reason_of"]
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "contrib" / "examples" / "release-notes"
@@ -160,10 +160,9 @@ def install(setup: Setup) -> None:
     )
 
 
-def make_example(setup: Setup) -> Path:
-    """Make the example project anew: a git repository with a release to describe, and its ``.harness``."""
+def make_repository(setup: Setup) -> None:
+    """Make the example's git repository anew: one release, and the commits after it that are to be described."""
     project = setup.project
-    setup.step(f"example      {project}")
     shutil.rmtree(project, ignore_errors=True)
     project.mkdir(parents=True)
     isolated = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": str(project), "LC_ALL": "C.UTF-8"}
@@ -176,9 +175,15 @@ def make_example(setup: Setup) -> Path:
         (("reset", "--quiet", "--hard"), None),
     ):
         setup.call(["git", "--git-dir=.git", *words], "git", "the example could not be made", input=given, **options)
-    shutil.copytree(EXAMPLE / ".harness", project / ".harness")
-    setup.call([setup.harness, "trust", project], "trust", "the example could not be trusted")
-    return project
+
+
+def make_example(setup: Setup) -> Path:
+    """Make the example project anew: the repository and its ``.harness``, which is trusted as it stands here."""
+    setup.step(f"example      {setup.project}")
+    make_repository(setup)
+    shutil.copytree(EXAMPLE / ".harness", setup.project / ".harness")
+    setup.call([setup.harness, "trust", setup.project], "trust", "the example could not be trusted")
+    return setup.project
 
 
 def run_job(setup: Setup, *, as_json: bool) -> dict[str, Any]:
