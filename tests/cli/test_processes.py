@@ -107,8 +107,8 @@ def test_following_a_session_prints_its_events_as_they_come_until_it_ends(start:
     assert json.loads(follower.stdout.readline())["type"] == "session.created"
     assert main(["cancel", "@last"]) == 0
     assert _ended(process)[1]["status"] == "cancelled"
-    out, _ = follower.communicate(timeout=30)
-    lines = [json.loads(line) for line in out.splitlines()]
+    lines = [json.loads(line) for line in follower.stdout]
+    follower.wait(30)
     assert [line["seq"] for line in lines] == list(range(2, len(lines) + 2))
     # A result that comes after the end may still be noted as ignored.
     assert "session.cancelled" in [line["type"] for line in lines[-2:]]
