@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import attrs
 
 from harness_hookspecs.kit.canonical import digest as canonical_digest
 
-__all__ = ["PolicyRule", "ToolPolicy", "Verdict", "approval_digest", "judge"]
+__all__ = ["Call", "PolicyRule", "ToolPolicy", "Verdict", "approval_digest", "judge"]
 
 Mode = Literal["auto", "prompt", "deny"]
+
+
+class Call(NamedTuple):
+    """What a policy may know of a call."""
+
+    tool: str
+    tier: str
+    stage: str
+    tool_set: str = ""
 
 
 @attrs.frozen
@@ -25,12 +34,10 @@ class PolicyRule:
     tier: str = "*"
     stage: str = "*"
 
-    def covers(self, tool: str, tier: str, stage: str) -> bool:
-        """Whether the rule is about this call."""
-        return all(
-            fnmatchcase(value, pattern)
-            for value, pattern in ((tool, self.tool), (tier, self.tier), (stage, self.stage))
-        )
+    def covers(self, call: Call) -> bool:
+        """Whether the rule is about this call; it may name the tool or its set."""
+        named = fnmatchcase(call.tool, self.tool) or fnmatchcase(call.tool_set, self.tool)
+        return named and fnmatchcase(call.tier, self.tier) and fnmatchcase(call.stage, self.stage)
 
 
 @attrs.frozen
@@ -54,7 +61,7 @@ class Verdict:
 
 def judge(
     policy: ToolPolicy,
-    call: tuple[str, str, str],
+    call: Call,
     *,
     grants: Sequence[Mapping[str, Any]],
     yolo: str,
@@ -63,36 +70,31 @@ def judge(
 
     Args:
         policy: The rules that hold in this stage.
-        call: Tool name, tier, stage.
+        call: The call.
         grants: The session's grants, each for one tool and tier (B-79).
         yolo: ``off``, ``on`` or ``destructive``; ``on`` leaves T4 to the policy.
 
     Returns:
         ``run`` needs no approval event (T0 and T1 by policy); ``granted`` and ``bypassed`` are recorded as such.
     """
-    tool, tier, stage = call
-    rule = next((r for r in policy.rules if r.covers(tool, tier, stage)), policy.tiers.get(tier))
+    written = next((rule for rule in policy.rules if rule.covers(call)), None)
+    rule = written or policy.tiers.get(call.tier)
     if rule is None:
         return Verdict("denied", "no policy names this tier")
     mode, origin = rule.mode, rule.origin
-    if mode != "deny" and tier in policy.required_tiers:
-        mode, origin = "prompt", f"{policy.stage_origin}: {stage}.approvals"
     if mode == "deny":
-        return _denied_or_yolo(tier, yolo, origin)
+        # What is written down to be denied stays so; only the default of T4 gives way, to the explicit second flag.
+        lifted = written is None and call.tier == "T4" and yolo == "destructive"
+        return Verdict("bypassed", origin, "yolo") if lifted else Verdict("denied", origin)
+    if call.tier in policy.required_tiers:
+        mode, origin = "prompt", f"{policy.stage_origin}: {call.stage}.approvals"
     if mode == "auto":
-        return Verdict("run" if tier in ("T0", "T1") else "granted", origin)
-    if any(grant["name"] == tool and grant["tier"] == tier for grant in grants):
+        return Verdict("run" if call.tier in ("T0", "T1") else "granted", origin)
+    if any(grant["name"] == call.tool and grant["tier"] == call.tier for grant in grants):
         return Verdict("granted", origin, "grant")
-    if yolo == "destructive" or (yolo == "on" and tier != "T4"):
+    if yolo == "destructive" or (yolo == "on" and call.tier != "T4"):
         return Verdict("bypassed", origin, "yolo")
     return Verdict("ask", origin)
-
-
-def _denied_or_yolo(tier: str, yolo: str, origin: str) -> Verdict:
-    # The default policy denies T4; only the explicit second flag lifts that (contract.md, States).
-    if tier == "T4" and yolo == "destructive":
-        return Verdict("bypassed", origin, "yolo")
-    return Verdict("denied", origin)
 
 
 def approval_digest(tool: str, args: Any, *, session_id: str, place: str, generation: int = 1) -> str:

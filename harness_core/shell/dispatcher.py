@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from harness_core.kernel.approvals import ToolPolicy, approval_digest, judge
+from harness_core.kernel.approvals import Call, ToolPolicy, approval_digest, judge
 from harness_core.kernel.facts import Fact, derive
 from harness_hookspecs.errors import HarnessError, Refused, ToolError, ValidationFailed
 from harness_hookspecs.kit.canonical import digest
@@ -168,7 +168,8 @@ class Dispatcher:
     def _approve(self, call: ToolCall, tool: Tool) -> str | None:
         """The event id of the grant this call runs under; ``None`` when its tier needs none."""
         site = self.site
-        verdict = judge(site.policy, (call.name, tool.tier, site.stage), grants=self._loop.state.grants, yolo=site.yolo)
+        judged = Call(call.name, tool.tier, site.stage, tool.set_name)
+        verdict = judge(site.policy, judged, grants=self._loop.state.grants, yolo=site.yolo)
         if verdict.kind == "run":
             return None
         if verdict.kind == "denied":

@@ -1,0 +1,161 @@
+"""A call, the policy, the session's grants and yolo in, what happens before anyone is asked out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_core.kernel.approvals import Call, PolicyRule, ToolPolicy, approval_digest, judge
+from harness_core.kernel.commands import AskApproval
+from harness_hookspecs.events import check_payload
+from harness_hookspecs.tool import TIERS
+from tests.playing import Play, definition
+
+MODES = ("auto", "prompt", "deny")
+YOLO = ("off", "on", "destructive")
+GRANT = {"name": "shell_run", "tier": "T3", "approval_id": "appr"}
+
+
+def policy(*rules: PolicyRule, mode: Any = "prompt", required: str = "") -> ToolPolicy:
+    tiers: Mapping[str, PolicyRule] = {tier: PolicyRule(mode, f"tiers.{tier}") for tier in TIERS}
+    return ToolPolicy(rules, tiers, frozenset({required} if required else ()))
+
+
+def expected(tier: str, mode: str, yolo: str) -> str:
+    if mode == "deny":
+        return "bypassed" if (tier, yolo) == ("T4", "destructive") else "denied"
+    if mode == "auto":
+        return "run" if tier in ("T0", "T1") else "granted"
+    return "bypassed" if yolo == "destructive" or (yolo == "on" and tier != "T4") else "ask"
+
+
+@pytest.mark.req("B-76")
+@pytest.mark.parametrize(("tier", "mode", "yolo"), list(product(TIERS, MODES, YOLO)))
+def test_each_tier_and_mode_under_each_degree_of_yolo(tier: Any, mode: str, yolo: str) -> None:
+    verdict = judge(policy(mode=mode), Call("shell_run", tier, "work"), grants=(), yolo=yolo)
+    assert verdict.kind == expected(tier, mode, yolo)
+    assert verdict.rule == f"tiers.{tier}"
+    assert verdict.by == ("yolo" if verdict.kind == "bypassed" else "policy")
+
+
+@pytest.mark.req("B-83")
+@given(
+    tier=st.sampled_from(TIERS),
+    mode=st.sampled_from(MODES),
+    yolo=st.sampled_from(YOLO),
+    granted=st.booleans(),
+    required=st.booleans(),
+)
+def test_nothing_above_reading_ever_runs_without_an_approval_in_the_log(
+    tier: Any, mode: str, yolo: str, granted: bool, required: bool
+) -> None:
+    grants = [{**GRANT, "tier": tier}] if granted else []
+    rules = policy(mode=mode, required=tier if required else "")
+    verdict = judge(rules, Call("shell_run", tier, "work"), grants=grants, yolo=yolo)
+    if verdict.kind == "run":
+        assert tier in ("T0", "T1")
+    if verdict.kind == "granted" and verdict.by == "policy":
+        assert mode == "auto"
+        assert not required
+    if verdict.kind == "granted" and verdict.by == "grant":
+        assert granted
+
+
+@pytest.mark.req("B-79")
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (Call("shell_run", "T3", "work"), "granted"),
+        (Call("shell_run", "T3", "another"), "granted"),
+        (Call("shell_run", "T4", "work"), "ask"),
+        (Call("shell_runs", "T3", "work"), "ask"),
+        (Call("SHELL_RUN", "T3", "work"), "ask"),
+    ],
+)
+def test_a_grant_covers_its_tool_at_its_tier_and_nothing_else(call: Call, kind: str) -> None:
+    assert call.tier in TIERS
+    verdict = judge(policy(), call, grants=[GRANT], yolo="off")
+    assert (verdict.kind, verdict.by) == (kind, "grant" if kind == "granted" else "policy")
+
+
+def test_a_grant_lifts_no_denial() -> None:
+    assert judge(policy(mode="deny"), Call("shell_run", "T3", "work"), grants=[GRANT], yolo="on").kind == "denied"
+
+
+RULES = (
+    PolicyRule("deny", "rules.0", tool="git_push*"),
+    PolicyRule("auto", "rules.1", tool="git", tier="T2"),
+    PolicyRule("deny", "rules.2", stage="review", tier="T3"),
+    PolicyRule("prompt", "rules.3", tool="*_read", stage="w?rk"),
+)
+
+DECIDED: dict[Call, tuple[str, str]] = {
+    Call("git_push_all", "T2", "work", "git"): ("denied", "rules.0"),
+    Call("git_commit", "T2", "work", "git"): ("granted", "rules.1"),
+    Call("git_fetch", "T3", "work", "git"): ("ask", "tiers.T3"),
+    Call("git_fetch", "T3", "review", "git"): ("denied", "rules.2"),
+    Call("files_read", "T1", "work", "files"): ("ask", "rules.3"),
+    Call("files_read", "T1", "walk", "files"): ("run", "tiers.T1"),
+    Call("gitty", "T2", "work", "gitty"): ("ask", "tiers.T2"),
+}
+
+
+@pytest.mark.parametrize(("call", "verdict"), DECIDED.items(), ids=lambda value: "-".join(map(str, value)))
+def test_the_first_rule_that_names_the_tool_or_its_set_decides(call: Call, verdict: tuple[str, str]) -> None:
+    tiers: dict[str, PolicyRule] = {
+        tier: PolicyRule("auto" if tier == "T1" else "prompt", f"tiers.{tier}") for tier in TIERS
+    }
+    found = judge(ToolPolicy(RULES, tiers), call, grants=(), yolo="off")
+    assert (found.kind, found.rule) == verdict
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("auto", "ask"), ("prompt", "ask"), ("deny", "denied")])
+def test_what_a_stage_requires_is_asked_for_and_never_relaxes(mode: str, kind: str) -> None:
+    verdict = judge(policy(mode=mode, required="T2"), Call("edit", "T2", "work"), grants=(), yolo="off")
+    assert verdict.kind == kind
+    assert ("work.approvals" in verdict.rule) == (kind == "ask")
+
+
+def test_a_tier_that_no_policy_names_is_denied() -> None:
+    assert judge(ToolPolicy((), {}), Call("edit", "T2", "work"), grants=(), yolo="destructive").kind == "denied"
+
+
+@pytest.mark.req("B-84")
+def test_a_written_denial_holds_under_every_degree_of_yolo() -> None:
+    rules = policy(PolicyRule("deny", "rules.0", tool="rm"), mode="deny")
+    assert judge(rules, Call("rm", TIERS[4], "work"), grants=(), yolo="destructive").kind == "denied"
+
+
+# ------------------------------------------------------------------------------- what an approval is bound to
+
+BASE: dict[str, Any] = {"session_id": "s", "place": "role_1/call_1"}
+OTHERS: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "tool": ("wget", {"url": "x"}, BASE),
+    "arguments": ("curl", {"url": "y"}, BASE),
+    "run": ("curl", {"url": "x"}, {**BASE, "session_id": "t"}),
+    "step": ("curl", {"url": "x"}, {**BASE, "place": "role_1/call_2"}),
+    "generation": ("curl", {"url": "x"}, {**BASE, "generation": 2}),
+}
+
+
+@pytest.mark.inv("I-23")
+@pytest.mark.parametrize(("tool", "args", "rest"), OTHERS.values(), ids=OTHERS)
+def test_an_approval_is_bound_to_all_of_the_call(tool: str, args: Any, rest: dict[str, Any]) -> None:
+    bound = approval_digest("curl", {"url": "x"}, **BASE)
+    assert bound == approval_digest("curl", dict(reversed({"url": "x"}.items())), **BASE)
+    assert approval_digest(tool, args, **rest) != bound
+    play = Play(definition()).to_role()
+    request = play.open_one("role").payload
+    asked = {"subject": "tool", "name": "curl", "tier": TIERS[3], "args": {"url": "x"}, "digest": bound, "rule": "r"}
+    where = {name: request[name] for name in ("visit_id", "persona", "role_call_id")}
+    play.send(AskApproval({**asked, **where, "call_id": "call_1"}, "ask"))
+    check_payload("approval.requested", play.last("approval.requested"))
+    answer = {"approval_id": play.reply, "decision": "approve", "by": "b", "kind": "person"}
+    facts = play.receive("answer", **answer, digest=approval_digest(tool, args, **rest))
+    assert facts == ["command.received"]
+    assert play.reply == "digest"
