@@ -16,6 +16,10 @@ __all__ = ["Line", "Timeline", "timeline"]
 _TEXT_COLUMNS = 160
 
 
+Said = tuple[str, str] | None
+Payload = Mapping[str, Any]
+
+
 class Line(NamedTuple):
     """One line: the event's seq, a mark (``+`` good, ``-`` bad, ``?`` waits, ``.`` goes on) and the text, escaped."""
 
@@ -29,6 +33,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self._places = Places()
+        self._asked: dict[str, str] = {}  # approval id -> what it is about
 
     def line(self, event: Event) -> Line | None:
         """The line of the next event; ``None`` for one that is only of interest to programs."""
@@ -36,21 +41,29 @@ class Timeline:
         if event.type not in EVENTS:
             return Line(event.seq, ".", f"{escape_line(event.type)} (unknown to this version, skipped)")
         say = _LINES.get(event.type)
-        said = say(event.payload, place) if say is not None else None
+        said = say(self._named(event), place) if say is not None else None
         if said is None:
             return None
         mark, text = said
         return Line(event.seq, mark, clip_line(escape_line(text), _TEXT_COLUMNS))
+
+    def _named(self, event: Event) -> Payload:
+        """The payload; that of an approval's answer, or of waiting for some, also says what they are about."""
+        payload = event.payload
+        if event.type == "approval.requested":
+            self._asked[payload["approval_id"]] = f"{payload['name']} ({payload['tier']})"
+        elif event.type.startswith("approval."):
+            return {**payload, "what": self._asked.get(payload["approval_id"], "")}
+        elif event.type == "session.awaiting":
+            names = [f"{self._asked.get(one, '')}, approval {one[-8:]}" for one in payload["approval_ids"]]
+            return {**payload, "what": "; ".join(names)}
+        return payload
 
 
 def timeline(events: Iterable[Event]) -> list[Line]:
     """All lines of a stream."""
     follow = Timeline()
     return [line for event in events if (line := follow.line(event)) is not None]
-
-
-Said = tuple[str, str] | None
-Payload = Mapping[str, Any]
 
 
 def _entered(payload: Payload, place: Place) -> Said:
@@ -108,13 +121,13 @@ def _validation_errored(payload: Payload, place: Place) -> Said:
 
 
 def _asked(payload: Payload, place: Place) -> Said:
-    return "?", f"{place.stage}: approval {payload['approval_id'][-8:]} for {payload['name']} ({payload['tier']})"
+    return None  # what becomes of it is said: it is answered, or it is waited for
 
 
 def _decided(mark: str, word: str) -> Callable[[Payload, Place], Said]:
     def say(payload: Payload, place: Place) -> Said:
         why = payload.get("say") or payload.get("reason")
-        return mark, f"approval {payload['approval_id'][-8:]} {word} by {payload['by']}{f': {why}' if why else ''}"
+        return mark, f"{place.stage}: {payload['what']} {word} by {payload['by']}{f': {why}' if why else ''}"
 
     return say
 
@@ -144,7 +157,7 @@ _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "session.created": _fixed(".", "session created: {title}"),
     "session.paused": _fixed("?", "session paused: {reason}"),
     "session.resumed": _fixed(".", "session goes on: {reason}"),
-    "session.awaiting": _fixed("?", "session waits for an approval"),
+    "session.awaiting": _fixed("?", "{in}: waits for a decision about {what}"),
     "session.cancelled": _fixed("-", "session cancelled: {reason}"),
     "session.failed": _failed,
     "session.completed": _fixed("+", "session completed"),
