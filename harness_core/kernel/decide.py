@@ -161,7 +161,22 @@ def _role_ended(
         "causation_id": request.event_id,
     }
     payload = {"role_call_id": command.role_call_id, "effect_id": request.effect_id, **extra}
-    return Decision((*command.closing, Fact(event_type, payload, refs)), command.blobs)
+    over = _asked_in_vain(command.role_call_id, state)
+    return Decision((*command.closing, *over, Fact(event_type, payload, refs)), command.blobs)
+
+
+def _asked_in_vain(role_call_id: str, state: SessionState) -> tuple[Fact, ...]:
+    """What a call asked and nobody answered ends with it, or its session would wait for nothing."""
+    pending = [
+        approval
+        for approval in state.approvals.values()
+        if approval.status == "pending" and approval.payload.get("role_call_id") == role_call_id
+    ]
+    facts = [
+        Fact("approval.superseded", _ending(one, "system", "the call that asked is over"), _refs_of(one))
+        for one in pending
+    ]
+    return (*facts, *goes_on(state, pending, "system")) if pending else ()
 
 
 def _role_suspended(command: RoleSuspended, state: SessionState, definition: Definition) -> Decision:
@@ -229,7 +244,7 @@ def _ask_approval(command: AskApproval, state: SessionState, definition: Definit
     facts = list(command.results)
     if known is not None and known.status == "pending":
         facts.append(Fact("approval.superseded", _ending(known, "system", "other arguments"), refs))
-        facts += goes_on(state, known, "system")
+        facts += goes_on(state, [known], "system")
     facts.append(Fact("approval.requested", {"approval_id": approval_id, **asked}, refs))
     if command.verdict != "ask":
         ending = {"approval_id": approval_id, "digest": asked["digest"], "by": asked["rule"], "kind": command.kind}
@@ -258,7 +273,7 @@ def _unanswered(command: Unanswered, state: SessionState, definition: Definition
     if command.deny:
         ending = _ending(approval, "on_ask", "nobody may be asked in this run (--on-ask deny)")
         denied = Fact("approval.denied", ending, _refs_of(approval))
-        return Decision((denied, *goes_on(state, approval, "on_ask")))
+        return Decision((denied, *goes_on(state, [approval], "on_ask")))
     if approval.awaited or state.status == "paused" or state.pausing or state.cancelling:
         return NOTHING  # it stays pending, and is asked about again when the session goes on
     return Decision((Fact("session.awaiting", {"approval_ids": [approval.approval_id]}),))

@@ -8,7 +8,7 @@ from typing import Any
 from harness_hookspecs.events import EVENTS
 
 from .facts import Event
-from .state import Approval, Failure, OpenRequest, SessionState, Visit
+from .state import MIGRATED, Approval, Failure, OpenRequest, SessionState, Visit
 
 __all__ = ["HANDLERS", "evolve"]
 
@@ -96,6 +96,7 @@ def _command(state: SessionState, event: Event) -> None:
 @_on("config.migrated")
 def _migrated(state: SessionState, event: Event) -> None:
     state.config_digest = event.payload["new_digest"]
+    state.migrated_seq = event.seq
 
 
 @_on("plugin.failed")
@@ -179,6 +180,7 @@ def _suspended(state: SessionState, event: Event) -> None:
     request = state.open_of(event.payload["role_call_id"])
     if request is not None:
         request.suspended = (event.payload["kind"], event.payload["wait_id"])
+        request.suspended_seq = event.seq
         request.rounds += 1
 
 
@@ -250,7 +252,7 @@ def _rejected(state: SessionState, event: Event) -> None:
 def _retry(state: SessionState, event: Event) -> None:
     visit, payload = _visit(state), event.payload
     visit.attempt = payload["attempt"]
-    visit.retries += 1
+    visit.retries += payload["code"] != MIGRATED  # no fault of the attempt
     visit.feedback = payload["reason"] if payload["inject"] else None
     visit.temperature = payload.get("temperature", visit.temperature)
     visit.passed = [level for level in visit.passed if level == "routing"]

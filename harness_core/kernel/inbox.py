@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .commands import Received
@@ -69,11 +69,11 @@ def _answer(body: Any, state: SessionState) -> Effect:
     if body.get("say"):
         steering = {"text": body["say"], "source": body["by"], "approval_id": approval.approval_id}
         facts.append(Fact("steering.received", steering, refs, actor="operator"))
-    return (*facts, *goes_on(state, approval, body["by"])), "answered"
+    return (*facts, *goes_on(state, [approval], body["by"])), "answered"
 
 
-def goes_on(state: SessionState, answered: Approval, by: str) -> tuple[Fact, ...]:
-    """A session that waited for this answer alone is active again."""
+def goes_on(state: SessionState, answered: Sequence[Approval], by: str) -> tuple[Fact, ...]:
+    """A session that waited for these answers alone is active again."""
     if state.status != "awaiting_approval" or _others_awaited(state, answered):
         return ()
     return (Fact("session.resumed", {"reason": "answered", "by": by}),)
@@ -92,9 +92,10 @@ def _ending(body: Any) -> dict[str, Any]:
     return ending
 
 
-def _others_awaited(state: SessionState, answered: Approval) -> bool:
+def _others_awaited(state: SessionState, answered: Sequence[Approval]) -> bool:
+    ended = {approval.approval_id for approval in answered}
     return any(
-        approval.status == "pending" and approval.awaited and approval is not answered
+        approval.status == "pending" and approval.awaited and approval.approval_id not in ended
         for approval in state.approvals.values()
     )
 

@@ -35,7 +35,7 @@ def react(state: SessionState) -> list[Effect]:
 
 
 def _may_run(state: SessionState, request: OpenRequest) -> bool:
-    if request.suspended is None:
+    if request.suspended is None or state.migrated_seq > request.suspended_seq:  # perhaps it is another call now
         return True
     kind, wait_id = request.suspended
     if kind == "approval":

@@ -7,7 +7,7 @@ from typing import Literal
 import attrs
 
 from .definition import RetryPolicy
-from .state import Visit
+from .state import MIGRATED, Visit
 
 __all__ = ["DETERMINISTIC_CODES", "RetryDecision", "next_temperature", "retry_decision"]
 
@@ -48,6 +48,8 @@ def retry_decision(policy: RetryPolicy, visit: Visit, base_temperature: float | 
     The temperature is halved at each retry when the policy backs off: 0.8, 0.4, 0.2.
     """
     assert visit.failure is not None
+    if visit.failure.code == MIGRATED:  # whatever the policy is: the person wants it to go on
+        return RetryDecision("retry", attempt=visit.attempt + 1)
     if policy.strategy == "fail_fast":
         return RetryDecision("terminate")
     if policy.strategy == "fail_safe":

@@ -6,7 +6,10 @@ from typing import Any
 
 import attrs
 
-__all__ = ["FINAL", "Approval", "Failure", "OpenRequest", "SessionState", "Usage", "Visit"]
+__all__ = ["FINAL", "MIGRATED", "Approval", "Failure", "OpenRequest", "SessionState", "Usage", "Visit"]
+
+MIGRATED = "config.migrated"
+"""Code of an attempt that an accepted change of the configuration ended."""
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 
@@ -31,6 +34,7 @@ class OpenRequest:
     seq: int
     event_id: str
     suspended: tuple[str, str] | None = None
+    suspended_seq: int = 0
     rounds: int = 0
     calls: int = 0
 
@@ -107,6 +111,7 @@ class SessionState:
     created_at: str = ""
     updated_at: str = ""
     config_digest: str = ""
+    migrated_seq: int = 0  # of the last accepted change of the configuration
     visit: Visit | None = None
     visits: int = 0
     visits_of: dict[str, int] = attrs.Factory(dict)

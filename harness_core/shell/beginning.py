@@ -59,11 +59,13 @@ def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start
 def migration(state: SessionState, opened: Opened, store: Store, *, accept_drift: bool) -> Migrate | None:
     """The record of a changed configuration; ``None`` when it is still the session's own (I-19).
 
+    What is accepted is recorded also when only a plugin is another one, which no configuration shows.
+
     Raises:
         Drift: It changed, and nobody accepted that; the facts name every key with both values.
     """
     config = opened.config
-    if state.config_digest == config.digest:
+    if state.config_digest == config.digest and not (accept_drift and state.open):
         return None
     old = recorded_config(store, state.session_id, list(store.read(f"session:{state.session_id}")))
     changes = _changes(old.document()["settings"], config.document()["settings"])

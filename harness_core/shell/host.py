@@ -436,10 +436,7 @@ class Host:
     def _begin(self, session: OwnedSession, command: Any, *, first: Any = None) -> None:
         self._owned[session.session_id] = session
         try:
-            if first is not None:
-                session.loop.load()
-                session.loop.submit(first)
-            session.begin(command)
+            session.begin(command, first=first)
         except BaseException:
             self._release(session)
             raise

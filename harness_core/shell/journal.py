@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from harness_hookspecs.errors import Diverged
@@ -95,6 +95,13 @@ class Journal:
         for records in (self.models, self.by_model, self.by_code):
             for record in records.values():
                 record.used = record.used or record.ended is not None
+
+    def unsettled(self) -> Iterator[str]:
+        """Ids of unkeyed calls whose result was lost."""
+        for records in (self.by_model, self.by_code):
+            for record in records.values():
+                if record.ended is None and record.intent.get("effectClass") == "unkeyed":
+                    yield record.intent["callId"]
 
     def first_unused(self) -> CallRecord | None:
         """The first recorded call the role did not ask for again; there must be none when it ends."""

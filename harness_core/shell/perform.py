@@ -86,7 +86,7 @@ class Performer:
         facts: dict[str, Any] = {}
         for fact in found:
             facts.update(fact.facts)
-        entry = self.parts.models[visit.model]
+        entry = self.parts.models[stage.model.name]
         items, counted_by = self._items(found, entry)
         pack = assemble(items, stage.context_tokens)
         schema = self._schema(stage, facts)
@@ -99,7 +99,7 @@ class Performer:
             "context": pack.text,
             "output_schema": schema,
             "tools": sorted(self.parts.toolbox.allowed(stage.allowed_tools, stage.model.capabilities)),
-            "model": visit.model,
+            "model": stage.model.name,
             "max_turns": stage.max_turns,
             "params": dict(stage.model.params),
         }
@@ -246,7 +246,7 @@ class Performer:
             parent_id=created.get("parent_id"),
             role=role,
             default_role=self.parts.default_role,
-            model=self.parts.models[visit.model],
+            model=self.parts.models[stage.model.name],
             site=CallSite(
                 session_id=self.session_id,
                 stage=visit.stage,

@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.commands import RoleFailed, RoleReturned, RoleSuspended
-from harness_core.kernel.state import OpenRequest
-from harness_hookspecs.errors import Diverged, HarnessError, RoleError, Suspend
+from harness_core.kernel.facts import derive
+from harness_core.kernel.state import MIGRATED, OpenRequest
+from harness_hookspecs.errors import Diverged, Drift, HarnessError, RoleError, Suspend
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.messages import ErrorEnvelope
@@ -153,6 +154,21 @@ class _RoleCall:
     # -- running ---
 
     def run(self) -> RoleReturned | RoleFailed | RoleSuspended:
+        """Run it; one that an accepted change has made another call ends here, for an attempt of its own (A-59)."""
+        try:
+            return self._run()
+        except Drift as drift:
+            if not self._may_begin_anew():
+                raise
+            return self._failed(RoleError(drift.message, code=MIGRATED))
+
+    def _may_begin_anew(self) -> bool:
+        """Whether somebody accepted a change since the call began, and nothing it did is unknown."""
+        state = self._services.loop.state
+        lost = (derive("eff", self._role_call_id, call_id) for call_id in self._recorder.journal.unsettled())
+        return state.migrated_seq > self._request.seq and all(effect_id in state.settled for effect_id in lost)
+
+    def _run(self) -> RoleReturned | RoleFailed | RoleSuspended:
         result, error = self._run_bound()
         recorder = self._recorder
         if recorder.fatal is not None:

@@ -9,7 +9,7 @@ import attrs
 
 from harness_core.kernel.commands import RoleFailed, RoleReturned
 from harness_core.kernel.facts import Event, Fact
-from harness_core.kernel.state import SessionState
+from harness_core.kernel.state import MIGRATED, SessionState
 from harness_hookspecs.errors import Diverged, ProviderError, ToolError
 from harness_hookspecs.host import Ports
 from harness_hookspecs.kit.codec import loads_trusted
@@ -30,7 +30,7 @@ from .session_parts import SessionParts
 __all__ = ["RecordedCalls", "RefusingProvider", "RefusingTools", "RoleReplay"]
 
 _CLOSING = frozenset({"harness.execute_step.succeeded", "harness.session.completed", "harness.session.failed"})
-_ENDED_FROM_OUTSIDE = frozenset({"cancelled", "role.timeout", "role.not_available"})
+_ENDED_FROM_OUTSIDE = frozenset({"cancelled", "role.timeout", "role.not_available", MIGRATED})
 """Codes of role calls that ended by what someone else did, or the clock."""
 
 

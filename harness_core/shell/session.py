@@ -129,13 +129,19 @@ class OwnedSession:
         """The folded state; read only for everyone but the loop."""
         return self.loop.state  # type: ignore[no-any-return]  # the loop is generic
 
-    def begin(self, command: Any) -> None:
-        """Load, run the first command, take what waits in the inbox, and go on in the background.
+    def begin(self, command: Any, *, first: Any = None) -> None:
+        """Load, take what waits in the inbox, run the command, and go on in the background.
+
+        Args:
+            command: What the session is begun or gone on with.
+            first: A command that everything else depends on, an accepted change of the configuration.
 
         Raises:
             StoreError: The log cannot be read or written.
         """
         self.loop.load()
+        if first is not None:
+            self.loop.submit(first)
         self._take_inbox()
         self.loop.submit(command)
         if self._failures and self.state.plugin_failures == 0:

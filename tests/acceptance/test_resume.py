@@ -1,0 +1,221 @@
+"""Resume: only what is there and may go on, only under what it was started with, and never a second time for what is done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_core import Host
+from harness_core.cli.errors import exit_of
+from harness_hookspecs.errors import Drift, HarnessError, IllegalMove, NotFound
+from tests.reference import REFERENCE, calls, cases, one_stage, says, write_reference
+
+CASES = cases("runtime")
+ASK = [calls(("unkeyed", {"note": "before"})), calls(("network", {"note": "asked"})), says("done")]
+
+
+def models(**other: Any) -> dict[str, Any]:
+    """Two entries of the same script; the keys given replace those of the one that is used."""
+    entry = {"provider": "scripted", "script": "script.yaml", "capabilities": ["tool_calling"], "context_size": 32768}
+    return {"default": "scripted", "models": {"scripted": entry, "other": entry}, **other}
+
+
+# ------------------------------------------------------------------------------------------------- what may go on
+
+
+@pytest.mark.inv("I-20")
+@pytest.mark.parametrize("named", ["01990000-0000-7000-8000-000000000000", "zzzz", "", " ", "@first", "session:"])
+def test_a_name_of_nothing_resumes_nothing(play: Any, named: str) -> None:
+    assert "Typed error" in CASES["BR-023"]["right"]
+    session = play(says("done"))
+    session.run()
+    before = session.types()
+    with pytest.raises(NotFound) as caught:
+        session.host.resume(named)
+    assert exit_of(caught.value) == 4
+    assert session.types() == before
+    assert len(session.host.sessions()) == 1
+    assert session.effects() == []
+
+
+@pytest.mark.inv("I-20")
+@pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
+def test_what_has_ended_is_not_resumed(play: Any, end: str) -> None:
+    replies = [calls(("network", {"note": "a"}))] if end == "cancelled" else [says("done")] if end == "completed" else []
+    session = play(*(replies or [{"error": {"code": "provider.unavailable"}}]))
+    session.run()
+    if end == "cancelled":
+        session.host.cancel("@last")
+    before = session.types()
+    assert session.host.session("@last")["status"] == end
+    with pytest.raises(IllegalMove) as caught:
+        session.resume()
+    assert caught.value.code == "state.final"
+    assert session.types() == before
+
+
+def test_the_last_of_another_project_is_not_meant(play: Any) -> None:
+    other = play(calls(("network", {"note": "a"})), says("done"))
+    other.run()
+    session = play(says("done"))
+    with pytest.raises(NotFound):
+        session.resume()
+
+
+@pytest.mark.inv("I-20")
+def test_resuming_what_waits_changes_nothing_but_asks_again(play: Any) -> None:
+    session = play(*ASK)
+    session.run()
+    before = session.types()
+    for _ in range(2):
+        assert session.resume()["status"] == "awaiting_approval"
+    assert session.types() == before
+
+
+@pytest.mark.req("A-83")
+def test_a_resume_repeats_no_model_call_and_no_tool_call(play: Any) -> None:
+    session = play(*ASK)
+    session.run()
+    session.reopen()
+    session.answer(session.pending()[0])
+    assert session.resume()["status"] == "completed"
+    turns = [one["turn"] for one in session.payloads("harness.model.called")]
+    assert turns == [1, 2, 3]
+    assert session.effects() == ["before", "asked"]
+
+
+@pytest.mark.inv("I-18")
+def test_a_replay_of_the_whole_session_makes_no_call_and_comes_to_the_same_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = write_reference(tmp_path).enter(monkeypatch)
+    with Host.open(site.project) as host:
+        document = host.run(REFERENCE, on_ask="deny", yolo="on")
+        before, head = site.effects(), host.store.head(f"session:{document['id']}")
+        for mode in ("full", "skip-inference"):
+            report = host.replay("@last", mode)
+            assert (report["equal"], report["state_hash"]) == (True, document["state_hash"])
+            assert (report["model_calls"], report["tool_calls"]) == (0, 0)
+        assert site.effects() == before
+        assert host.store.head(f"session:{document['id']}") == head
+
+
+# ------------------------------------------------------------------------------------------------------- drift
+
+
+@pytest.mark.inv("I-19")
+def test_another_configuration_refuses_and_names_what_changed(play: Any) -> None:
+    session = play(*ASK)
+    session.run()
+    session.answer(session.pending()[0])
+    session.site.write("harness", {"run": {"max_turns": 7}})
+    session.reopen()
+    before = session.types()
+    with pytest.raises(Drift) as caught:
+        session.resume()
+    assert (caught.value.code, exit_of(caught.value)) == ("config.drift", 3)
+    assert "run.max_turns" in caught.value.message
+    assert session.types() == before
+    assert session.effects() == ["before"]
+
+
+@pytest.mark.req("A-59")
+def test_another_model_stops_the_resume_before_any_call_and_names_the_field(play: Any) -> None:
+    session = play(*ASK, models=models())
+    session.run()
+    session.answer(session.pending()[0])
+    session.site.write("models", models(default="other"))
+    session.reopen()
+    with pytest.raises(Drift) as caught:
+        session.resume()
+    assert "default: 'scripted' -> 'other'" in caught.value.message
+    assert len(session.payloads("harness.model.called")) == 2
+    assert session.effects() == ["before"]
+
+
+@pytest.mark.req("A-59")
+def test_a_role_that_became_another_one_stops_the_resume_and_names_the_field(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness_role_workflow.role import WorkflowRole
+
+    session = play(*ASK)
+    session.run()
+    session.answer(session.pending()[0])
+    facts = {"prompt_template_version": "workflow/2", "addendum_hash": "0" * 64}
+    monkeypatch.setattr(WorkflowRole, "prompt_facts", lambda self, role: facts)
+    session.reopen()
+    for _ in range(2):
+        with pytest.raises(Drift) as caught:
+            session.resume()
+        assert (caught.value.code, exit_of(caught.value)) == ("role.manifest_drift", 3)
+        assert "promptTemplateVersion: 'workflow/1' -> 'workflow/2'" in caught.value.message
+    assert len(session.payloads("harness.model.called")) == 2
+    assert session.effects() == ["before"]
+    assert session.resume(accept_drift=True)["status"] == "awaiting_approval"  # it begins the attempt anew
+    assert len(session.payloads("config.migrated")) == 1
+
+
+@pytest.mark.inv("I-19")
+def test_an_accepted_change_is_recorded_and_the_session_goes_on_under_it(play: Any) -> None:
+    session = play(*ASK, models=models())
+    session.run()
+    session.site.write("models", models(default="other"))
+    session.reopen()
+    assert session.resume(accept_drift=True)["status"] == "awaiting_approval"
+    [migrated] = session.payloads("config.migrated")
+    assert {"key": "models.default", "old": "scripted", "new": "other"} in migrated["changes"]
+    assert session.effects() == ["before", "before"]  # the attempt under the old model is over, a new one has begun
+    [retry] = session.payloads("retry.scheduled")
+    assert retry["code"] == "config.migrated"
+    assert len(session.pending()) == 1  # what the old attempt asked is not asked any more
+    session.answer(session.pending()[0])
+    assert session.resume()["status"] == "completed"
+    called = session.payloads("harness.model.called")
+    assert [one["request"]["model"]["modelId"] for one in called] == ["scripted"] * 2 + ["other"] * 3
+    assert session.host.session("@last")["config_hash"] == migrated["new_digest"]
+    assert session.host.replay("@last", "skip-inference")["equal"]
+
+
+@pytest.mark.inv("I-19")
+def test_an_accepted_change_that_a_role_call_does_not_see_lets_it_go_on(play: Any) -> None:
+    session = play(*ASK)
+    session.run()
+    session.answer(session.pending()[0])
+    session.site.write("harness", {"run": {"cancel_grace_sec": 1}})
+    session.reopen()
+    assert session.resume(accept_drift=True)["status"] == "completed"
+    assert session.effects() == ["before", "asked"]
+    assert len(session.payloads("config.migrated")) == 1
+
+
+@pytest.mark.inv("I-19", "I-16")
+def test_a_change_is_not_accepted_over_an_effect_of_which_nobody_knows(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = play(*ASK, models=models(), tools={"tools": {"effects": {"probes": False}}})
+    monkeypatch.setenv("HARNESS_FAILPOINT", "effect.done@2:raise")  # the first tool call
+    session.reopen()
+    with pytest.raises(HarnessError):
+        session.run()
+    monkeypatch.delenv("HARNESS_FAILPOINT")
+    session.site.write("models", models(default="other"))
+    session.reopen()
+    with pytest.raises(Drift):
+        session.resume(accept_drift=True)
+    assert session.effects() == ["before"]
+
+
+@pytest.mark.inv("I-19")
+def test_a_plugin_that_is_merely_installed_does_not_matter(play: Any) -> None:
+    session = play(*ASK)
+    session.run()
+    [created] = session.payloads("session.created")
+    assert {one["id"] for one in created["plugins"]} >= {"role-workflow", "store-sqlite", "role-probe"}
+    [loaded] = session.payloads("config.loaded")
+    document = json.loads(session.host.artifact(f"artifact://sha256-{loaded['content_ref']}"))
+    assert document["settings"]["models"]["default"] == "scripted"
+    assert loaded["digest"] == session.host.config.digest
