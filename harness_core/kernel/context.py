@@ -52,7 +52,7 @@ def assemble(items: Sequence[Item], budget_tokens: int) -> Pack:
     Raises:
         HarnessError: ``context.overflow``: the pinned items alone do not fit.
     """
-    pinned = sum(item.tokens for item in items if item.pinned)
+    pinned = sum({item.text: item.tokens for item in items if item.pinned and item.text}.values())
     if pinned > budget_tokens:
         message = f"the task and what must not be dropped take {pinned} tokens, the budget is {budget_tokens}"
         raise HarnessError(message, code="context.overflow", tokens=pinned, limit=budget_tokens)
