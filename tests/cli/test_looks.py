@@ -338,6 +338,18 @@ def test_transitions_show_the_rule_its_values_and_why_an_attempt_was_repeated(ha
     assert moves[1]["code"] == "provider.unavailable"
 
 
+@pytest.mark.req("B-123")
+def test_tool_calls_are_logged_with_arguments_result_and_duration(events: Command) -> None:
+    ended = {one["payload"]["callId"]: one["payload"] for one in events("--type", "harness.tool_call.succeeded")}
+    started = {one["payload"]["callId"]: one["payload"] for one in events("--type", "harness.tool_call.started")}
+    assert len(ended) == 5
+    assert ended.keys() == started.keys()
+    for call, payload in ended.items():
+        assert payload["args"] == started[call]["args"]
+        assert payload["durationMs"] >= 0
+        assert payload["result"] is not None
+
+
 @pytest.mark.req("B-125")
 def test_the_graph_is_drawn_as_mermaid(done: Site, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
