@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from harness_core.kernel.commands import AskApproval, PauseNow, Resume, Unanswered
 from harness_core.kernel.facts import Event
 from harness_core.kernel.projections.session import session_document, state_hash, waiting_for
