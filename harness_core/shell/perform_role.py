@@ -214,7 +214,9 @@ class _RoleCall:
         try:
             done = attempt(role.harness.run, self._task, self._context, what=f"role {role.offer} ({role.plugin})")
         except Suspend:
-            return None, None
+            if self._recorder.closed is not None:
+                return None, None
+            return None, RoleError("the role suspended itself; only its context may", code="role.suspended_itself")
         if done.error is not None or isinstance(done.value, _RESULTS):
             return done.value, done.error
         parsed = attempt(parse_result, done.value, what=f"the result of role {role.offer}")

@@ -41,6 +41,19 @@ CONTROL_TYPES = frozenset(
 )
 """What the kernel decides by itself; everything else in a log is an outcome or an input."""
 
+_OUTCOMES = frozenset(
+    {
+        "context.assembled",
+        "context.failed",
+        "role.returned",
+        "role.failed",
+        "validation.passed",
+        "validation.failed",
+        "validation.errored",
+    }
+)
+"""What ends a request; each names the one it ends."""
+
 
 @attrs.frozen
 class Difference:
@@ -157,6 +170,8 @@ class _ControlReplay:
             difference = self._compare(event)
             if difference is not None:
                 return difference
+        elif event.type in _OUTCOMES and event.payload["effect_id"] not in self._state.open:
+            return self._compare(event)  # nobody asked for it: a decision is missing before it
         elif event.type in ("role.returned", "role.failed"):
             difference = self._run_role(event)
             if difference is not None:

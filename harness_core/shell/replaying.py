@@ -87,7 +87,9 @@ def replay_session(
 def _other_config(opened: Opened, against: str | Path) -> EffectiveConfig:
     folder = Path(against)
     project = folder.parent if folder.name == ".harness" else folder
-    return open_project(project, opened.ports).config
+    config = open_project(project, opened.ports).config
+    config.require_trust()
+    return config
 
 
 def _reader(store: Store, session_id: str) -> SessionMachine:
