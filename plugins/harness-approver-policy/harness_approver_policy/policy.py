@@ -33,8 +33,8 @@ def deciding_rule(rules: Sequence[PolicyRule], request: ApprovalRequest) -> tupl
 def _fits(rule: PolicyRule, request: ApprovalRequest) -> bool:
     if rule.subject != request.subject or not _fits_tier(rule, request.tier):
         return False
-    names = {rule.tool: request.name, rule.stage: request.stage, rule.persona: request.persona}
-    if any(glob is not None and not fnmatchcase(name, glob) for glob, name in names.items()):
+    named = ((rule.tool, request.name), (rule.stage, request.stage), (rule.persona, request.persona))
+    if any(glob is not None and not fnmatchcase(name, glob) for glob, name in named):
         return False
     return all(
         _fits_value(_at(request.args, pointer), glob, strictly=rule.decision == "approve")

@@ -83,6 +83,11 @@ CONDITIONS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
                                 {"args": {"argv": ["rm"]}}),
     "several": ({"tool": "f*", "tier": "T2", "args": {"/path": "n*", "/to": "h*"}},
                 {"args": {"path": "notes.md", "to": "here"}}, {"args": {"path": "notes.md", "to": "there"}}),
+    "tool, called like its stage": (
+        {"tool": "b*", "stage": "b*", "persona": "b*"},
+        {"name": "bake", "stage": "build", "persona": "baker"},
+        {"name": "shell_run", "stage": "build", "persona": "baker"},
+    ),
     "any value": ({"args": {"/content": "*"}}, {}, {"args": {"path": "notes.md"}}),
     "subject": ({"subject": "artifact", "tool": "plan"}, {"subject": "artifact", "name": "plan"}, {"name": "plan"}),
 }  # fmt: skip
