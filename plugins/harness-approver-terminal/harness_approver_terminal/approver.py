@@ -61,8 +61,8 @@ class TerminalApprover:
             self._turn.put(turn)
 
     def _ask(self, request: ApprovalRequest, cancel: CancelToken, read: int, write: int) -> ApprovalAnswer | None:
-        self._forget_typed(read)
         self._say(write, question(request, preview_lines=self._settings.preview_lines))
+        self._forget_typed(read)
         choice = self._choice(request, cancel, read, write)
         if choice is None:
             who = f"Answered elsewhere: {escape_line(cancel.reason or 'someone else was faster')}."

@@ -259,6 +259,24 @@ def test_what_was_typed_before_the_question_is_no_answer_to_it(person: Person) -
     assert answer is not None and answer.decision == "deny"
 
 
+class Hasty(TerminalApprover):
+    """Its person types when the question is about to be drawn."""
+
+    person: Person
+
+    def _say(self, write: int, text: str) -> None:
+        if "Approval needed" in text:
+            os.write(self.person.eyes, b"y\n")
+        super()._say(write, text)
+
+
+def test_what_was_typed_while_the_question_was_drawn_is_no_answer_to_it(person: Person) -> None:
+    person.approver = Hasty(TerminalSettings(person="ada"), person.host)
+    person.approver.person = person
+    answer = person.is_asked().types("n\n").answer()
+    assert answer is not None and answer.decision == "deny"
+
+
 def test_a_line_may_come_in_pieces_and_in_raw_mode(person: Person) -> None:
     tty.setraw(person.terminal)
     person.is_asked().sees("\n> ")
