@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from harness_hookspecs.errors import CodecError, NotFound
@@ -38,9 +39,9 @@ class Journal:
     def __init__(self, files: Files) -> None:
         self._files = files
 
-    def exists(self) -> bool:
-        """Whether there are records at all; without them nothing is known about any call."""
-        return self._files.facts(_FOLDER) is not None
+    def is_complete(self) -> bool:
+        """Whether a call without a record is known not to have come so far: there are records, and none was dropped."""
+        return 0 < len(self._known()) < _KEPT
 
     def find(self, key: str, name: str, args: Mapping[str, Any]) -> Record | None:
         """The record of exactly this call, ``None`` when it has not come so far or the record is lost."""
@@ -56,11 +57,16 @@ class Journal:
         self._files.write_bytes(_place(key, name, args), codec.dumps(record._asdict()))
 
     def _forget_old(self) -> None:
-        if not self.exists():
-            return
-        known = [(facts.modified_ns, path) for path, facts in self._files.walk(_FOLDER) if facts.kind == "file"]
+        known = self._known()
         for _, path in sorted(known)[: max(0, len(known) - _KEPT + 1)]:
-            self._files.remove(path)
+            with suppress(NotFound):  # another process was faster
+                self._files.remove(path)
+
+    def _known(self) -> list[tuple[int, str]]:
+        """When each record was written, and where it lies."""
+        if self._files.facts(_FOLDER) is None:
+            return []
+        return [(facts.modified_ns, path) for path, facts in self._files.walk(_FOLDER) if facts.kind == "file"]
 
 
 def _place(key: str, name: str, args: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness_hookspecs.errors import HarnessError, NotFound, Refused, StoreError, ToolError
+from harness_hookspecs.errors import HarnessError, NotFound, StoreError, ToolError
 from harness_hookspecs.host import Files, ToolHost
 from harness_hookspecs.tool import Settled, ToolContext, ToolResult, ToolSpec
 
@@ -90,11 +90,11 @@ class FilesystemTools:
             return Settled("unknown")
         record = self._journal.find(key, name, args)
         if record is None:
-            return Settled("never_happened" if self._journal.exists() else "unknown")
+            return Settled("never_happened" if self._journal.is_complete() else "unknown")
         try:
             files = self._host.ports.files(self._host.project_dir)
             now = _digest(current_bytes(files, parse_path(args["path"]), self._limits))
-        except (ToolError, Refused, OSError):
+        except (HarnessError, OSError):
             return Settled("unknown")
         if now == record.after:
             return Settled("happened", dict(record.value))
