@@ -155,6 +155,20 @@ def test_a_replay_writes_nothing(reference: Site, mode: str) -> None:
     real.close()
 
 
+@pytest.mark.req("B-98")
+def test_the_log_gives_the_session_as_it_was_at_any_event(reference: Site) -> None:
+    statuses = {"session.created": "created", "session.awaiting": "awaiting_approval", "session.completed": "completed"}
+    with Host.open() as host:
+        stage, status = None, "created"
+        for event in host.events("@last"):
+            status = statuses.get(event.type, "active" if event.type.startswith("session.") else status)
+            stage = json.loads(event.payload)["stage"] if event.type == "stage.entered" else stage
+            if event.type.startswith(("session.", "stage.", "approval.")):
+                then = host.session("@last", at=event.seq)
+                assert (then["status"], then["stage"], then["last_seq"]) == (status, stage, event.seq)
+        assert host.session("@last", at=10_000) == host.session("@last")
+
+
 def test_every_beginning_of_a_log_replays_equal(reference: Site) -> None:
     opened, real, session_id, events = opened_log()
     for count in range(3, len(events), 5):
