@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 MANIFEST_VERSION = 1
-OFFER_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+OFFER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 CAPABILITY_LISTS = ("network", "filesystem", "subprocess", "environment", "secrets")
 CAPABILITY_FLAGS = ("native_code", "gpu", "threads")
 

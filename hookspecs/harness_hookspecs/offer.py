@@ -41,7 +41,7 @@ class Offer(Generic[T]):
 
     Attributes:
         kind: One of :data:`KINDS`; it must be the kind of the hook that returned it.
-        name: The name configuration chooses it by, ``[a-z][a-z0-9_.-]{0,63}``.
+        name: The name configuration chooses it by, ``[A-Za-z][A-Za-z0-9_.-]{0,63}``.
         build: Called at most once per session and configuration entry with the checked settings and the
             kind's host protocol; returns the thing. What it raises is a ``plugin.failed`` event.
         settings: Returns the pydantic class that checks the YAML of this name; ``None`` means it takes no

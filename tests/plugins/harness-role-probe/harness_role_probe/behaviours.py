@@ -148,8 +148,9 @@ def asking(task: RoleTask, ctx: RoleContext) -> Any:
 
 
 def impostor(task: RoleTask, ctx: RoleContext) -> Any:
-    """Tries to write an event that is the host's to write."""
-    ctx.durability.note("harness.model.called", step_path="elsewhere")
+    """Tries to write events that are the host's to write."""
+    for kind in ("harness.model.called", "session.cancelled", "session.completed"):
+        ctx.durability.note(kind, step_path="elsewhere")
     writer: Any = ctx.durability
     return _said([name for name in ("append", "emit", "write", "record") if hasattr(writer, name)])
 

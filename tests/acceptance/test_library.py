@@ -1,0 +1,94 @@
+"""The library's front door as the README shows it, and as the contract has it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import harness_hookspecs
+from harness_core import Host
+from harness_core.cli.main import main
+from harness_hookspecs.errors import HarnessError
+from tests.docs.examples import Program, examples
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+LIBRARY = README[README.index("## The library") : README.index("## A plugin")]
+PLUGIN = README[README.index("## A plugin") : README.index("## What it is")]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of a person without any configuration; they stand in it."""
+    for name in ("CONFIG", "DATA", "STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    desk = tmp_path / "desk"
+    desk.mkdir()
+    monkeypatch.chdir(desk)
+    return desk
+
+
+def test_the_ten_lines_of_the_readme_run(desk: Path) -> None:
+    assert main(["demo", "harness-demo"]) == 0
+    [program] = [example for example in examples(LIBRARY) if isinstance(example, Program)]
+    assert len(program.text.splitlines()) <= 10
+    call = [sys.executable, "-c", program.text]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert (said[0], said[-1]) == ("completed", "True")
+    assert '"files":["tally.py","test_tally.py","README.md"]' in said[-2]
+
+
+@pytest.mark.req("B-158")
+def test_the_readme_says_what_this_is_and_no_class_of_the_contract_is_an_agent() -> None:
+    text = README.lower()
+    for words in ("orchestration kernel", "event-sourced runtime", "bounded autonomy", "deterministic shell"):
+        assert re.search(rf"- \*\*(an? )?{words}\.\*\*", text), words
+    assert "not an agent framework" in text
+    public = [name for name in harness_hookspecs.__all__ if inspect.isclass(getattr(harness_hookspecs, name))]
+    assert public
+    assert not [name for name in public if re.search("agent|chain", name, re.IGNORECASE)]
+
+
+MEMBERS = (
+    "run start resume pause cancel wait answer submit events sessions session artifacts artifact replay report graph "
+    "context prompt close plugins config"
+).split()
+
+
+def test_the_host_has_what_the_contract_names() -> None:
+    for name in MEMBERS:
+        ours = inspect.getattr_static(Host, name)
+        theirs = inspect.getattr_static(harness_hookspecs.Host, name, None)
+        if theirs is None:  # what is no method is read only
+            assert isinstance(ours, property), name
+            continue
+        wanted = inspect.signature(theirs).parameters
+        given = inspect.signature(ours).parameters
+        plain = [one.name for one in wanted.values() if one.kind is not one.VAR_KEYWORD]
+        assert [one for one in given if one in plain] == plain, name
+        more = [one for one in given.values() if one.name not in plain]
+        assert all(one.default is not one.empty for one in more), name
+
+
+def test_a_session_document_is_frozen_and_an_error_has_a_code(desk: Path) -> None:
+    assert main(["demo", "here"]) == 0
+    with Host.open("here") as host:
+        [session] = host.sessions()
+        assert (session["schema"], session["status"]) == ("harness.session/1", "completed")
+        with pytest.raises(TypeError):
+            session["status"] = "failed"  # type: ignore[index]  # that it fails is the test
+        with pytest.raises(HarnessError) as caught:
+            host.session("nothing-like-this")
+    assert caught.value.code == "session.not_found"
+
+
+def test_the_plugin_of_the_readme_is_the_one_that_is_tried_in_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+    [program] = [example for example in examples(PLUGIN) if isinstance(example, Program)]
+    assert program.text in page
