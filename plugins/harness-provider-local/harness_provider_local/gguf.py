@@ -97,7 +97,7 @@ def read_header(data: Bytes) -> ModelFile:
     tensors, pairs = cursor.scalar("Q"), cursor.scalar("Q")
     facts = dict(_pair(cursor) for _ in range(pairs))
     ends = [_tensor(cursor) for _ in range(tensors)]
-    alignment = facts.get("general.alignment") or DEFAULT_ALIGNMENT
+    alignment = _count(facts, "general.alignment") or DEFAULT_ALIGNMENT
     start = -(-cursor.at // alignment) * alignment
     needed = start + max((offset + size for offset, size in ends), default=0)
     if needed > cursor.size:
@@ -165,13 +165,27 @@ def _tensor(cursor: _Cursor) -> tuple[int, int]:
 
 
 def _model_file(facts: dict[str, Any], tensors: int, tensor_bytes: int) -> ModelFile:
-    architecture = facts.get("general.architecture")
+    architecture = _text(facts, "general.architecture")
     return ModelFile(
         architecture=architecture,
-        name=facts.get("general.name"),
-        context_tokens=facts.get(f"{architecture}.context_length"),
-        layers=facts.get(f"{architecture}.block_count"),
-        chat_template=facts.get("tokenizer.chat_template"),
+        name=_text(facts, "general.name"),
+        context_tokens=_count(facts, f"{architecture}.context_length"),
+        layers=_count(facts, f"{architecture}.block_count"),
+        chat_template=_text(facts, "tokenizer.chat_template"),
         tensors=tensors,
         tensor_bytes=tensor_bytes,
     )
+
+
+def _text(facts: dict[str, Any], key: str) -> str | None:
+    value = facts.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise _bad("corrupt", f"The model file's {key} is no text.")
+
+
+def _count(facts: dict[str, Any], key: str) -> int | None:
+    value = facts.get(key)
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    raise _bad("corrupt", f"The model file's {key} is no count.")

@@ -51,6 +51,25 @@ def test_a_tensor_type_of_the_future_is_no_fault() -> None:
     assert read_header(data + bytes(64)).tensors == 1
 
 
+@pytest.mark.parametrize(
+    ("key", "kind", "value"),
+    [
+        (b"general.alignment", 8, struct.pack("<Q", 1) + b"x"),
+        (b"general.alignment", 5, struct.pack("<i", -32)),
+        (b"general.name", 7, b"\1"),
+        (b"None.context_length", 6, struct.pack("<f", 1.5)),
+        (b"tokenizer.chat_template", 4, struct.pack("<I", 7)),
+    ],
+    ids=["text as alignment", "alignment below zero", "flag as name", "half a token", "number as template"],
+)
+def test_a_value_of_another_type_than_its_name_says_is_named(key: bytes, kind: int, value: bytes) -> None:
+    pair = struct.pack("<Q", len(key)) + key + struct.pack("<I", kind) + value
+    with pytest.raises(ProviderError) as caught:
+        read_header(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + pair + bytes(64))
+    assert (caught.value.code, caught.value.facts["reason"]) == ("provider.model_file", "corrupt")
+    assert key.decode() in caught.value.message
+
+
 def _cut(path: Path, model: Path) -> None:
     path.write_bytes(model.read_bytes()[:100_000])
 
