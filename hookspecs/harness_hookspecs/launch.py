@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.metadata import entry_points
 
@@ -9,13 +10,14 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Run the host's command line with this script's own name as the first verb.
+    """Run the host's command line with this script's own name, without ``harness-``, as the first verb.
 
     Returns:
-        The exit code; 3 with one line on stderr when no host is installed.
+        The exit code; 3 with one line on stderr when no host is installed, or more than one.
     """
     found = list(entry_points(group="harness.host"))
     if len(found) != 1:
         sys.stderr.write(f"harness: expected one installed host, found {len(found)}; install harness-host\n")
         return 3
-    return int(found[0].load()() or 0)
+    verb = os.path.basename(sys.argv[0]).removeprefix("harness-")
+    return int(found[0].load()([verb, *sys.argv[1:]]) or 0)
