@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Setup", "Stop", "main", "make_repository", "reason_of"]
+__all__ = ["Setup", "Stop", "document_of", "main", "make_repository", "reason_of"]
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "contrib" / "examples" / "release-notes"
@@ -202,10 +202,11 @@ def run_job(setup: Setup, *, as_json: bool) -> dict[str, Any]:
         status = session.get("status", "not even begun")
         message = f"the job is {status} (exit {done.returncode})"
         raise Stop("job", message, where=project, hint=hint, exit_code=done.returncode)
-    return _document(str(project), session["id"], session["status"], seconds)
+    return document_of(str(project), session["id"], session["status"], seconds)
 
 
-def _document(project: str | None, session: str | None, status: str, seconds: float) -> dict[str, Any]:
+def document_of(project: str | None, session: str | None, status: str, seconds: float) -> dict[str, Any]:
+    """The document of ``--json``; ``seconds`` is the job's time."""
     return {
         "schema": "harness.quickstart/1", "project": project, "session": session, "status": status, "seconds": seconds,
     }  # fmt: skip
@@ -264,7 +265,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         setup = Setup(Path(chosen.venv).absolute(), say)
         make_environment(setup)
         install(setup)
-        document = _document(None, None, "installed", 0.0) if chosen.no_run else run_job(setup, as_json=chosen.json)
+        document = document_of(None, None, "installed", 0.0) if chosen.no_run else run_job(setup, as_json=chosen.json)
         say(closing(setup, document))
     except Stop as stop:
         if chosen.json:

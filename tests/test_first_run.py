@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from first_run import EXAMPLE, Setup, Stop, closing, main, make_environment, make_repository, reason_of
+from first_run import EXAMPLE, Setup, Stop, closing, document_of, main, make_environment, make_repository, reason_of
 from harness_core.cli.main import main as harness
+from harness_core.cli.published import published_schema
 
 QUICKSTART = Path(__file__).parent.parent / "contrib" / "quickstart.py"
 
@@ -132,7 +134,7 @@ def test_the_example_is_the_same_repository_each_time_whatever_git_is_set_to(
         (setup.project / "left over").write_text("")
     assert heads[0] == heads[1]
     assert git(setup.project, "log", "-1", "--format=%an %as").strip() == "Ada Example 2025-01-04"
-    assert git(setup.project, "status", "--porcelain") == "?? \"left over\"\n"
+    assert git(setup.project, "status", "--porcelain") == '?? "left over"\n'
     names = git(setup.project, "diff", "--name-only", "v1.0", "HEAD").split()
     assert names == ["README.md", "tally.py", "test_tally.py"]
     assert (setup.project / "LICENSE").is_file()
@@ -153,3 +155,9 @@ def test_people_are_told_what_to_try_next_and_what_the_model_is_worth(tmp_path: 
     for command in ("source '", "harness prompt show @last", "harness replay @last", "harness demo", "python -m tox"):
         assert command in text
     assert "judgement" not in closing(setup, {**done, "project": None})
+
+
+def test_the_document_is_the_published_one() -> None:
+    schema = published_schema("harness.quickstart/1")
+    for document in (document_of("/p", "s", "completed", 9.5), document_of(None, None, "installed", 0.0)):
+        Draft202012Validator(schema).validate(document)

@@ -21,6 +21,7 @@ SOURCES: Final = (
     "harness_core.cli.look_documents:schemas",
     "harness_core.cli.prompt_documents:schemas",
     "harness_core.cli.plugin_documents:schemas",
+    "harness_core.cli.quickstart_document:schemas",
     "harness_core.cli.wire_types:schemas",
 )
 """Functions that give schemas by name; a module that is not there gives none."""
