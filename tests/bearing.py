@@ -1,7 +1,8 @@
 """Takes the name of a test, gives whether it reaches the product from outside, as one that bears a requirement must.
 
-Read from the syntax tree alone: the test function, the helpers and fixtures of its module and of the ``conftest.py``
-files above it, as far as they are named. It reaches the product when one of them uses the command line, the ``Host``, a
+Read from the syntax tree alone: the test function, the helpers and fixtures of its module, of the ``conftest.py``
+files above it, of the modules beside the tests that it imports from and of the scripts it starts, as far as they are
+named. It reaches the product when one of them uses the command line, the ``Host``, a
 store, or a public name of the contract. An error class alone is no call.
 """
 
@@ -42,11 +43,31 @@ def _reach(modules: list[_Module], starts: list[ast.AST]) -> bool:
         seen.add(id(node))
         if _names_command(node) or _used(node) & module.outside:
             return True
+        for script in _scripts(node, module.file):
+            waiting += [(one, script) for one in script.defined.values()]
         for name in _used(node):
-            where = next((one for one in modules if name in one.defined), None)
-            if where is not None:
-                waiting.append((where.defined[name], where))
+            waiting += _definitions(name, [module, *modules])
     return False
+
+
+def _definitions(name: str, modules: list[_Module]) -> list[tuple[ast.AST, _Module]]:
+    """What a name stands for: in the nearest module that defines it, or in the module it was imported from."""
+    for one in modules:
+        if name in one.defined:
+            return [(one.defined[name], one)]
+        if name in one.imported:
+            file, original = one.imported[name]
+            return _definitions(original, [_Module(file)])
+    return []
+
+
+def _scripts(node: ast.AST, file: Path) -> Iterator[_Module]:
+    """The programs beside a test that it names, as ``with_name("driver.py")`` does."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str) and inner.value.endswith(".py"):
+            script = file.parent / inner.value
+            if script.is_file():
+                yield _Module(script)
 
 
 def _used(node: ast.AST) -> set[str]:
@@ -82,7 +103,8 @@ class _Module:
     """The names that a test module defines, and those by which it reaches the product."""
 
     def __init__(self, file: Path) -> None:
-        self.defined, self.outside = _read(file)
+        self.file = file
+        self.defined, self.outside, self.imported = _read(file)
 
     def functions(self, names: list[str]) -> list[ast.AST]:
         """The test's own function; for one that its class inherits, the class with its bases."""
@@ -97,16 +119,32 @@ class _Module:
 
 
 @cache
-def _read(file: Path) -> tuple[dict[str, ast.AST], frozenset[str]]:
+def _read(file: Path) -> tuple[dict[str, ast.AST], frozenset[str], dict[str, tuple[Path, str]]]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     defined: dict[str, ast.AST] = {}
     outside: set[str] = set()
+    imported: dict[str, tuple[Path, str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             outside.update(_reaching(node))
+        if isinstance(node, ast.ImportFrom):
+            imported.update(_from_beside(node, file))
     for node in tree.body:
         defined.update(dict.fromkeys(_binds(node), node))
-    return defined, frozenset(outside)
+    return defined, frozenset(outside), imported
+
+
+def _from_beside(node: ast.ImportFrom, file: Path) -> Iterator[tuple[str, tuple[Path, str]]]:
+    """Names imported from another module of the same tree of tests, with where they come from."""
+    parts = (node.module or "").split(".")
+    if parts[0].startswith("harness_"):  # the product itself is what is to be reached, not a way to it
+        return
+    for folder in file.parents:
+        source = folder.joinpath(*parts).with_suffix(".py")
+        if parts != [""] and source.is_file():
+            for alias in node.names:
+                yield alias.asname or alias.name, (source, alias.name)
+            return
 
 
 def _binds(node: ast.stmt) -> list[str]:

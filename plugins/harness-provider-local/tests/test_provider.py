@@ -444,7 +444,6 @@ time.sleep(60)
 """
 
 
-@pytest.mark.req("B-37")
 @pytest.mark.parametrize("is_deaf", [False, True], ids=["listening", "deaf"])
 def test_a_killed_host_leaves_no_worker_behind(model_file: Path, tmp_path: Path, is_deaf: bool) -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -92,7 +92,6 @@ def test_an_empty_part_leaves_no_heading(left_out: str) -> None:
     assert "\n\n\n" not in text
 
 
-@pytest.mark.req("A-54")
 def test_alone_the_prompt_is_short() -> None:
     [part] = prompt_parts("worker.ai-generate")
     assert part.label == "role addendum"
@@ -122,7 +121,6 @@ def test_the_orchestrator_is_told_its_four_functions() -> None:
         assert line in text
 
 
-@pytest.mark.req("A-53")
 @pytest.mark.parametrize(
     ("schema", "line"),
     [
