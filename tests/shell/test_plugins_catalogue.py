@@ -288,6 +288,13 @@ def test_a_selection_is_remembered_until_what_it_is_made_of_changes(site: Path, 
     assert ask(env) == loaded[2]
     (tmp_path / ".local" / "state" / "harness" / "trust").mkdir(parents=True)
     assert ask(env) == loaded[3]
+    (tmp_path / ".harness" / "policies.yaml").write_text("tiers: {T4: auto}\n")  # a project may lose its trust by it
+    assert ask(env) == loaded[4]
+    relative = {**env, "XDG_CONFIG_HOME": "config"}  # which counts as unset
+    assert ask(relative) == loaded[4]
+    (tmp_path / ".config" / "harness").mkdir(parents=True)
+    (tmp_path / ".config" / "harness" / "harness.yaml").write_text("bind: {}\n")
+    assert ask(relative) == loaded[5]
 
 
 FILES = {
@@ -310,7 +317,10 @@ def test_a_list_is_written_and_the_rest_of_the_file_stays(before: str, after: st
     assert disabled_in(after) == ["acme"]
 
 
-@pytest.mark.parametrize("text", ["plugins: &a\n  mode: open\n", "[1]\n", "a: [\n", "plugins: 3\n"])
+BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
+
+
+@pytest.mark.parametrize("text", ["plugins: &a\n  mode: open\n", "[1]\n", "a: [\n", "plugins: 3\n", BOMB])
 def test_a_file_that_cannot_be_changed_in_place_is_left_alone(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         with_disabled(text, ["no"])

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 from harness_hookspecs.errors import NotFound
 
+from .xdg import home_of, xdg_folder
+
 __all__ = ["PROJECT_FOLDER", "Folders", "find_project", "folders_of", "shown"]
 
 PROJECT_FOLDER: Final = ".harness"
@@ -34,18 +36,12 @@ class Folders(NamedTuple):
 
 def folders_of(env: Mapping[str, str]) -> Folders:
     """Read the folders from ``HOME`` and the ``XDG_*`` variables; a relative one counts as unset, as XDG says."""
-    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
-
-    def base(variable: str, fallback: str) -> Path:
-        said = Path(env.get(variable, ""))
-        return (said if said.is_absolute() else home / fallback) / "harness"
-
     return Folders(
-        config=base("XDG_CONFIG_HOME", ".config"),
-        data=base("XDG_DATA_HOME", ".local/share"),
-        state=base("XDG_STATE_HOME", ".local/state"),
-        cache=base("XDG_CACHE_HOME", ".cache"),
-        home=home,
+        config=Path(xdg_folder(env, "XDG_CONFIG_HOME", ".config")),
+        data=Path(xdg_folder(env, "XDG_DATA_HOME", ".local/share")),
+        state=Path(xdg_folder(env, "XDG_STATE_HOME", ".local/state")),
+        cache=Path(xdg_folder(env, "XDG_CACHE_HOME", ".cache")),
+        home=Path(home_of(env)),
     )
 
 

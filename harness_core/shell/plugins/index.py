@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness_core.shell.config.xdg import xdg_folder
 from harness_core.shell.ports_startup import read_file, replace_file
 from harness_hookspecs import __version__ as contract_version
 
@@ -30,11 +31,8 @@ FORMAT = 2
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> str:
-    """Give the folder of the cache: ``harness`` below ``XDG_CACHE_HOME``, which counts as unset when it is relative."""
-    base = environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):
-        base = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "harness")
+    """Give the folder of the cache: ``harness`` below ``XDG_CACHE_HOME``."""
+    return xdg_folder(environ, "XDG_CACHE_HOME", ".cache")
 
 
 def open_index(path: Sequence[str] | None = None, *, folder: str | None = None, fresh: bool = False) -> Index:

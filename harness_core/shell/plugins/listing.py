@@ -10,14 +10,15 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from harness_core.settings import FILES
+from harness_core.shell.config.xdg import xdg_folder
+
 from .index import Index
 from .scan import file_state
 
 __all__ = ["STATUSES", "Listing", "configuration_state", "kept_listing"]
 
 STATUSES = ("ok", "disabled", "skipped", "broken", "doubled")
-
-_FILES = ("harness", "models", "tools")  # where something is chosen by name
 
 Listing = dict[str, Any]
 """``items``: the plugin documents; ``complaints``: a line for each that is broken; ``code``: states they depend on."""
@@ -41,10 +42,9 @@ def kept_listing(index: Index, key: Any, make: Callable[[], Listing]) -> Listing
 
 def configuration_state(project: str, env: Mapping[str, str]) -> list[Any]:
     """Give everything that the configuration's words about plugins depend on, as JSON."""
-    home = env.get("HOME", "")
-    user = os.path.join(env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "harness")
-    trust = os.path.join(env.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state"), "harness", "trust")
-    folders = (user, os.path.join(project, ".harness"))
-    files = [os.path.join(folder, f"{name}.yaml") for folder in folders for name in _FILES]
+    trust = os.path.join(xdg_folder(env, "XDG_STATE_HOME", ".local/state"), "trust")
+    folders = (xdg_folder(env, "XDG_CONFIG_HOME", ".config"), os.path.join(project, ".harness"))
+    # All six: what any of them sets decides whether the project is trusted, and so whether the others count.
+    files = [os.path.join(folder, f"{name}.yaml") for folder in folders for name in FILES]
     states = [list(file_state(file)) for file in (*files, trust)]
     return [states, sorted([name, value] for name, value in env.items() if name.startswith("HARNESS__"))]

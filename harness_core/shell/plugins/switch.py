@@ -33,15 +33,23 @@ def with_disabled(text: str, names: Sequence[str]) -> str:
 
     value = f"[{', '.join(map(_written, names))}]"
     try:
+        _refuse_bombs(text)
         expected = _expected(yaml.safe_load(text), names)
         changed = _changed(yaml.compose(text, yaml.SafeLoader), text, value)
         fits = yaml.safe_load(changed) == expected
-    except (yaml.YAMLError, AttributeError, TypeError, IndexError) as error:
+    except (ConfigError, yaml.YAMLError, AttributeError, TypeError, IndexError) as error:
         said = f"harness.yaml cannot be changed: {error}"
         raise ConfigError(said, code="config.edit", hint=_by_hand(value)) from error
     if not fits:
         raise ConfigError("harness.yaml cannot be changed in place", code="config.edit", hint=_by_hand(value))
     return changed
+
+
+def _refuse_bombs(text: str) -> None:
+    """Read it strictly first: a few aliases of aliases would keep what follows busy for ever."""
+    from harness_core.shell.yaml_nodes import read_yaml
+
+    read_yaml(text.encode(errors="surrogateescape"), "harness.yaml")
 
 
 def _by_hand(value: str) -> str:
@@ -104,7 +112,8 @@ def disabled_in(text: str) -> list[str]:
     import yaml
 
     try:
+        _refuse_bombs(text)
         found = yaml.safe_load(text)["plugins"]["disable"]
-    except (yaml.YAMLError, TypeError, KeyError):
+    except (ConfigError, yaml.YAMLError, TypeError, KeyError):
         return []
     return [str(name) for name in found] if isinstance(found, list) else []
