@@ -219,6 +219,37 @@ def test_a_session_is_shown_as_it_was_at_each_event(outcomes: Site, harness: Com
     assert shown[-1] == done
 
 
+@pytest.mark.req("B-101")
+def test_each_item_of_a_context_names_its_events_and_what_is_left_out_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = [
+        {"kind": "artifact", "stage": "first"},
+        {"kind": "text", "text": "Be brief."},
+        {"kind": "files", "glob": "*.md"},
+    ]
+    stages = {
+        "initial": "first",
+        "stages": {
+            "first": {"role": "worker", "on_success": "second"},
+            "second": {"role": "worker", "context": {"sources": sources, "max_tokens": 64}, "on_success": "completed"},
+        },
+    }
+    site = write_site(tmp_path, stages=stages, replies=[{"json": {"text": "Made."}}]).enter(monkeypatch)
+    (site.project / "long.md").write_text("word " * 500)
+    assert harness("run", "x")[0] == 0
+    (attempt,) = harness("context", "show", "@last", "second")[1]["attempts"]
+    assert main(["events", "@last", "--json"]) == 0
+    ids = {event["id"]: event["type"] for event in map(json.loads, capsys.readouterr().out.splitlines())}
+    found = {item["kind"]: [ids[one] for one in item["source_events"]] for item in attempt["items"]}
+    assert found == {"artifact": ["artifact.accepted"], "text": ["context.requested"]}
+    (left,) = attempt["left_out"]
+    assert (left["kind"], left["title"], [ids[one] for one in left["source_events"]]) == (
+        "file", "long.md", ["context.requested"],
+    )  # fmt: skip
+    assert left["reason"].startswith("budget: ")
+
+
 @pytest.mark.req("B-124")
 def test_a_replay_against_other_rules_shows_the_first_difference_from_both_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: Command, capsys: pytest.CaptureFixture[str]
