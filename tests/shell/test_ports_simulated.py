@@ -257,11 +257,23 @@ def _spin(ports: Ports) -> None:
     ports.spawn(look, name="spinner").join()
 
 
+def _go_round(ports: Ports) -> None:
+    """A watch that looks now and then hides that nothing else can happen."""
+
+    def watch() -> None:
+        while True:
+            ports.clock.sleep(0.25)
+
+    ports.spawn(watch, name="watch")
+    ports.wait.event().wait()
+
+
 NEVER: dict[str, tuple[Callable[[Ports], None], str, list[str]]] = {
     "crossed locks": (_crossed_locks, "simulation.deadlock", ["left-", "held by right-", "test_ports_simulated.py:"]),
     "a helper that died": (_dead_helper, "simulation.deadlock", ["main waits for event-", "helper-", "KeyError"]),
     "a token nobody sets": (lambda ports: ports.clock.sleep(math.inf), "simulation.deadlock", ["main waits for sleep"]),
     "a loop without waiting": (_spin, "simulation.livelock", ["spinner-"]),
+    "a watch that goes on for ever": (_go_round, "simulation.livelock", ["main waits for event-", "watch-"]),
 }
 
 
@@ -269,7 +281,8 @@ NEVER: dict[str, tuple[Callable[[Ports], None], str, list[str]]] = {
 def test_a_wait_that_never_ends_is_an_error_that_names_who_waits(
     never: Callable[[Ports], None], code: str, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness_core.shell.ports.baton._STEPS_AT_ONE_INSTANT", 2_000)
+    for name in ("_STEPS_AT_ONE_INSTANT", "_STEPS_WITHOUT_MAIN"):
+        monkeypatch.setattr(f"harness_core.shell.ports.baton.{name}", 2_000)
     with SimulatedPorts(2) as ports, pytest.raises(InternalError) as caught:
         never(ports)
     assert caught.value.code == code

@@ -30,6 +30,7 @@ _FLOWS = (0.0, 0.1, 0.3)
 _LATENCIES_SECONDS = (0.0, 0.001, 0.05, 1.0)
 _TRACE_LENGTH = 20_000
 _STEPS_AT_ONE_INSTANT = 1_000_000
+_STEPS_WITHOUT_MAIN = 3_000_000
 _UNWIND_SECONDS = 2.0
 
 
@@ -59,7 +60,7 @@ class Baton:
         self._ready: list[Strand] = []
         self._timers: list[tuple[int, int, int, Strand]] = []
         self._numbers, self._timer_numbers = itertools.count(1), itertools.count()
-        self._steps = self._moved_at_step = 0
+        self._steps = self._moved_at_step = self._main_at_step = 0
         self._crashed: list[str] = []
         self._closed = False
         self._outside = 0  # inside real calls that may take their time
@@ -160,7 +161,12 @@ class Baton:
             return self._stop("simulation.deadlock", f"nobody can go on: {self.who_waits()}")
         if self._steps - self._moved_at_step > _STEPS_AT_ONE_INSTANT:
             return self._stop("simulation.livelock", f"time stands still: {self.who_waits()}")
-        return self._ready.pop(int(self._chance.random() * len(self._ready)))
+        if self._steps - self._main_at_step > _STEPS_WITHOUT_MAIN:
+            return self._stop("simulation.livelock", f"main waits while others go round: {self.who_waits()}")
+        picked = self._ready.pop(int(self._chance.random() * len(self._ready)))
+        if picked is self.main:
+            self._main_at_step = self._steps
+        return picked
 
     def _fire(self) -> None:
         """Make everyone ready whose time has come; timers of waits that ended otherwise are dropped."""
@@ -177,7 +183,7 @@ class Baton:
 
     def _stop(self, code: str, message: str) -> Strand:
         """Nothing good can follow: the main participant gets an error where it waits, and the baton."""
-        self._moved_at_step = self._steps
+        self._moved_at_step = self._main_at_step = self._steps
         self.main.failure = InternalError(
             message, code=code, last_steps=[" ".join(map(str, step)) for step in list(self.trace)[-20:]]
         )
@@ -262,7 +268,7 @@ class Baton:
 
     def who_waits(self) -> str:
         """Every living participant, what it waits for and where, and who has died of an error."""
-        lines = [f"{one.name} {self._does(one)} {place_of(one)}" for one in self._living]
+        lines = [f"{one.name} {self._does(one)} {place_of(one)}" for one in list(self._living)]
         return "; ".join([*lines, *self._crashed])
 
     def _does(self, strand: Strand) -> str:

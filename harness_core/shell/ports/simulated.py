@@ -27,7 +27,8 @@ class SimulatedPorts:
     """Ports over a baton. Every call but ``reach`` is a switch point; the thread that makes them is the main one.
 
     A wait that nothing can end raises ``InternalError`` in the main participant, naming who waits for what where:
-    ``simulation.deadlock``; ``simulation.livelock`` when a million steps did not move time; ``simulation.blocked``
+    ``simulation.deadlock``; ``simulation.livelock`` when a million steps did not move time, or three million gave
+    nothing to the main participant; ``simulation.blocked``
     when a participant blocks on something that is no port (all stacks go to stderr after ``watchdog_seconds``).
 
     Close them, or use them in a ``with``: whoever still waits then unwinds by a ``BaseException`` and ends.
