@@ -46,6 +46,7 @@ class SessionLoop:
         self._inbox: deque[Ticket] = deque()
         self._running: dict[str, Any] = {}
         self._held = Batch()
+        self._riding: list[Any] = []  # commands whose events are held, in case they must be decided again
         self._watchers: list[tuple[Callable[[Any], bool], Any]] = []
         self._kept: dict[str, None] = {}  # digests this loop has stored, the latest ones
         self._error: BaseException | None = None
@@ -60,6 +61,7 @@ class SessionLoop:
     def load(self) -> None:
         """Fold the stream; called before the first command, and again after a failed append."""
         self._held = Batch()
+        self._riding = []
         self.state = self._machine.new_state()
         self._seq = 0
         for stored in self._store.read(self.stream):
@@ -122,10 +124,14 @@ class SessionLoop:
             try:
                 if self._error is not None:
                     raise self._error
-                if holds(self.state):
+                held = holds(self.state)
+                if held and not self._turning and not self._held.drafts:
                     return True
                 if self._stopped:
                     raise self._ended()
+                if held:  # it is decided and not stored yet; what is shown is stored (I-1)
+                    self.flush()
+                    continue
                 left = None if deadline is None else deadline - self._ports.clock.monotonic()
                 if left is not None and left <= 0:
                     return False
@@ -141,15 +147,18 @@ class SessionLoop:
         """Let go on who waited for what holds now. Whoever ended the turn looks for the others: a waiter that is woken
         in vain costs two switches between threads."""
         for holds, flag in list(self._watchers):
-            if self._stopped or holds(self.state):
+            try:
+                due = self._stopped or holds(self.state)
+            except Exception:  # the waiter's own mistake: he meets it himself when he looks
+                due = True
+            if due:
                 flag.set()
 
     def stop(self, error: BaseException | None = None) -> None:
         """Refuse everything from now on; waiting callers are refused too, so that none hangs."""
+        self._error = self._error or error  # first, so that whoever sees the end sees its reason
         self._stopped = True
-        self._error = self._error or error
-        while self._inbox:
-            ticket = self._inbox.popleft()
+        for ticket in self._take():
             ticket.error = self._ended()
             ticket.gate.release()
         self.wake()
@@ -218,15 +227,15 @@ class SessionLoop:
             if self._stopped:  # it was laid down while the loop came to its end
                 raise self._ended()
             effects = self._turn(tickets)
+            self._hooks.turned(self.state)
         except BaseException as error:  # whatever it is, everyone who waits must hear of it
             self._fail(tickets, error)
             return []
-        self._hooks.turned(self.state)
         return self._hand_out(tickets, effects)
 
     def _take(self) -> list[Ticket]:
         tickets = []
-        with suppress(IndexError):  # stop() empties it too
+        with suppress(IndexError):  # a turn and stop() may both empty it
             while True:
                 tickets.append(self._inbox.popleft())
         return tickets
@@ -245,11 +254,23 @@ class SessionLoop:
             except StoreConflict:
                 if self._stopped:  # the session was given back meanwhile, and somebody else goes on with it
                     raise
-                self.load()
+                self._fold_again()
                 continue
+            if self._held.drafts:
+                self._riding += [ticket.command for ticket in tickets if ticket.error is None]
             self._running.update({effect.key: effect for effect in effects})
             return effects
         raise InternalError("the head of the stream moved again and again", code="store.conflict")
+
+    def _fold_again(self) -> None:
+        """Take the log as it stands now and decide once more what rode along and was never appended."""
+        riding = self._riding
+        self.load()
+        for command in riding:
+            with suppress(HarnessError):  # it was decided on another head; now it may mean nothing
+                self._apply(self._machine.decide(command, self.state))
+            self._advance()
+        self._riding = riding
 
     def _decide(self, ticket: Ticket) -> None:
         """Decide one command; one that is refused fails alone and leaves no trace."""
@@ -273,39 +294,29 @@ class SessionLoop:
         offset = len(held.drafts)
         timestamp = self._ports.clock.timestamp() if decision.facts else ""
         self._machine.check(decision)
-        for fact in decision.facts:
-            event = Event(
-                self._seq + len(held.drafts) + 1,
-                self._ports.ids.uuid7(),
-                fact.type,
-                fact.payload,
-                self._refs(fact),
-                timestamp,
-            )
-            held.drafts.append(
-                Draft(
-                    event.id,
-                    fact.type,
-                    self._machine.version(fact.type),
-                    fact.actor,
-                    timestamp,
-                    dumps(event.refs),
-                    dumps(fact.payload),
-                    fact.key,
-                )
-            )
+        made: list[tuple[Event, Draft]] = []
+        cause = held.events[-1].id if held.events else None
+        for fact in decision.facts:  # all of them before any is folded: a refused decision leaves no trace
+            made.append(self._make(fact, self._seq + offset + len(made) + 1, timestamp, cause))
+            cause = made[-1][0].id
+        for event, draft in made:
+            held.drafts.append(draft)
             held.events.append(event)
-            held.waits = held.waits or self._machine.waits(fact.type)
+            held.waits = held.waits or self._machine.waits(event.type)
             self._machine.evolve(self.state, event)
         held.blobs.update(decision.blobs)
         held.taken.update({command_id: offset + index for command_id, index in decision.taken.items()})
         return decision.reply
 
-    def _refs(self, fact: Fact) -> dict[str, Any]:
+    def _make(self, fact: Fact, seq: int, timestamp: str, cause: str | None) -> tuple[Event, Draft]:
+        """An event and its draft; without a cause of its own it follows from the one before it."""
         refs = {name: value for name, value in fact.refs.items() if value is not None}
-        if "causation_id" not in refs and self._held.events:
-            refs["causation_id"] = self._held.events[-1].id
-        return refs
+        if "causation_id" not in refs and cause is not None:
+            refs["causation_id"] = cause
+        event = Event(seq, self._ports.ids.uuid7(), fact.type, fact.payload, refs, timestamp)
+        version = self._machine.version(fact.type)
+        texts = dumps(refs), dumps(fact.payload)
+        return event, Draft(event.id, fact.type, version, fact.actor, timestamp, *texts, fact.key)
 
     def _new_effects(self) -> list[Any]:
         return [effect for effect in self._machine.react(self.state) if effect.key not in self._running]
@@ -330,6 +341,7 @@ class SessionLoop:
             summary=summary,
         )
         self._held = Batch()
+        self._riding = []
         self._seq = stored[-1].seq
         self._kept.update(dict.fromkeys(held.blobs))
         while len(self._kept) > _MAX_KEPT:

@@ -1,0 +1,31 @@
+"""The loop interrupted between any two instructions of its own, as real threads are, and not at port calls alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness_core.shell import loop, loop_parts
+from tests.simulation import test_loop_simulated as played
+from tests.simulation.preempting import PreemptingPorts
+
+SEEDS = range(40)
+WORK = {
+    "no command is lost": played._all_added_are_closed,
+    "rest means rest": played._rest_means_rest,
+    "stop releases everyone": played._nobody_hangs,
+    "a failed append ends it for everyone": played._full_for_all,
+    "what is shown is stored": played._shown_is_stored,
+    "a moved head loses nothing": played._foreign_events,
+}
+
+
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
+def test_a_promise_of_the_loop_holds_when_it_is_interrupted_anywhere(work: Callable[[Any], None]) -> None:
+    for seed in SEEDS:
+        for probability in (0.005, 0.03):
+            files = [loop.__file__, loop_parts.__file__]
+            with PreemptingPorts(seed, files=files, probability=probability) as ports:
+                work(played.World(ports))

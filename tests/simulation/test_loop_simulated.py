@@ -1,0 +1,463 @@
+"""The loop under the simulated ports: many interleavings of submitters, workers and waiters, and one order of events.
+
+A toy machine stands in for the kernel: items have chains of parts, a part is an effect, an item is closed when all its
+chains have ended. It is small enough to say what the log must look like.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from harness_core.kernel.facts import Decision, Event, Fact
+from harness_core.shell.loop import SessionLoop
+from harness_core.shell.loop_parts import LoopHooks
+from harness_core.shell.ports.simulated import SimulatedPorts
+from harness_core.shell.ports.threads import ThreadPorts
+from harness_hookspecs.errors import HarnessError, IllegalMove, InternalError, StoreError
+from harness_hookspecs.host import Ports
+from harness_hookspecs.store import Draft, Store, StoredEvent, verify_chain
+from harness_store_memory.log import Log
+from harness_store_memory.store import MemoryStore
+
+STREAM = "session:toy"
+SEEDS = range(60)
+CHAINS, PARTS = 2, 3  # an item has two chains of three parts each
+
+
+class Add(NamedTuple):
+    """Open an item; a second time is refused."""
+
+    item: str
+
+
+class Broken(NamedTuple):
+    """Adds an item, and then something that no log can hold."""
+
+    item: str
+
+
+class Did(NamedTuple):
+    """A part was performed."""
+
+    key: str
+
+
+class Part(NamedTuple):
+    """The effect: perform the next part of a chain."""
+
+    key: str
+
+
+class State:
+    """Open items with how many parts of each chain are done."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, list[int]] = {}
+        self.closed: list[str] = []
+
+
+class Toy:
+    """The machine; ``waiting`` are the types that must be on the disk at once."""
+
+    def __init__(self, waiting: frozenset[str]) -> None:
+        self._waiting = waiting
+
+    def new_state(self) -> State:
+        return State()
+
+    def decide(self, command: Any, state: State) -> Decision:
+        if isinstance(command, Add):
+            if command.item in state.open or command.item in state.closed:
+                raise IllegalMove(f"{command.item} was added before")
+            return Decision((Fact("item.added", {"item": command.item}),), reply=f"added {command.item}")
+        if isinstance(command, Broken):
+            return Decision((Fact("item.added", {"item": command.item}), Fact("item.closed", {"item": "\ud800"})))
+        item, chain, part = command.key.split("/")
+        if state.open[item][int(chain)] != int(part):
+            raise IllegalMove(f"{command.key} was done before")
+        return Decision((Fact("part.done", {"key": command.key}),))
+
+    def advance(self, state: State, running: frozenset[str]) -> Decision:
+        done = [item for item, parts in state.open.items() if all(part == PARTS for part in parts)]
+        return Decision(tuple(Fact("item.closed", {"item": item}) for item in done))
+
+    def evolve(self, state: State, event: Event) -> None:
+        if event.type == "item.added":
+            state.open[event.payload["item"]] = [0] * CHAINS
+        elif event.type == "part.done":
+            item, chain, part = event.payload["key"].split("/")
+            state.open[item][int(chain)] = int(part) + 1
+        elif event.type == "item.closed":
+            del state.open[event.payload["item"]]
+            state.closed.append(event.payload["item"])
+
+    def react(self, state: State) -> Sequence[Part]:
+        return [
+            Part(f"{item}/{chain}/{part}")
+            for item, parts in state.open.items()
+            for chain, part in enumerate(parts)
+            if part < PARTS
+        ]
+
+    def check(self, decision: Decision) -> None:
+        """Anything goes."""
+
+    def version(self, event_type: str) -> int:
+        return 1
+
+    def waits(self, event_type: str) -> bool:
+        return event_type in self._waiting
+
+    def blob(self, digest: str) -> bytes:
+        raise NotImplementedError
+
+    def summary(self, state: State, events: Sequence[Any]) -> bytes | None:
+        return None
+
+
+class World:
+    """A loop over a store in memory, and notes of what was performed, told and found out."""
+
+    def __init__(self, ports: Ports, *, waiting: frozenset[str] = frozenset({"item.closed"})) -> None:
+        self.ports = ports
+        self.store: Store = MemoryStore(Log(), ports)
+        self.performed: list[str] = []
+        self.told: list[int] = []
+        self.turning = 0
+        self.turns, self.fails_at = 0, -1
+        self.machine = Toy(waiting)
+        hooks = LoopHooks(perform=self.perform, committed=self.committed, turned=self.turned)
+        self.loop = SessionLoop(STREAM, ports=ports, store=self.store, machine=self.machine, hooks=hooks)
+        self.loop.load()
+
+    def perform(self, effect: Part) -> Did:
+        self.performed.append(effect.key)
+        self.ports.clock.sleep(self.ports.random.uniform(0, 0.001))
+        return Did(effect.key)
+
+    def committed(self, stored: Sequence[StoredEvent]) -> None:
+        assert self.turning == 0  # one turn at any instant
+        self.turning = 1
+        self.ports.clock.monotonic()  # whoever would like to be here too may try
+        self.told += [event.seq for event in stored]
+        self.turning = 0
+
+    def turned(self, state: State) -> None:
+        assert self.turning == 0
+        self.turns += 1
+        if self.turns == self.fails_at:
+            raise ZeroDivisionError
+        self.turning = 1
+        self.ports.clock.monotonic()
+        self.turning = 0
+
+    def events(self) -> list[StoredEvent]:
+        return list(self.store.read(STREAM))
+
+
+def keys_of(item: str) -> list[str]:
+    return [f"{item}/{chain}/{part}" for chain in range(CHAINS) for part in range(PARTS)]
+
+
+def check_rest(world: World, items: Sequence[str]) -> None:
+    """At rest the log alone says: each command once, each effect once, causes first, nothing open, nothing held."""
+    events = world.events()
+    verify_chain(events, world.store.head(STREAM))
+    assert world.told == [event.seq for event in events]
+    told = [(event.type, *json.loads(event.payload).values()) for event in events]
+    assert len(set(told)) == len(told)
+    place = {entry: index for index, entry in enumerate(told)}
+    for item in items:
+        order = [place["item.added", item]]
+        for chain in range(CHAINS):
+            parts = [place["part.done", f"{item}/{chain}/{part}"] for part in range(PARTS)]
+            assert order[0] < parts[0] and parts == sorted(parts)
+            order += parts
+        assert place["item.closed", item] > max(order)
+    assert len(told) == len(items) * (2 + CHAINS * PARTS)
+    assert sorted(world.performed) == sorted(key for item in items for key in keys_of(item))
+    assert (world.loop.state.open, sorted(world.loop.state.closed)) == ({}, sorted(items))
+    assert world.loop.quiescent()
+
+
+def busy(world: World, *, submitters: int, items: int) -> list[str]:
+    """Several threads add items while effects run and others wait for what they add; to the end of it all."""
+    names = [[f"{number}-{index}" for index in range(items)] for number in range(submitters)]
+
+    def submit(mine: list[str]) -> None:
+        for index, item in enumerate(mine):
+            assert world.loop.submit(Add(item), durable=index % 2 == 0) == f"added {item}"
+            with pytest.raises(IllegalMove):
+                world.loop.submit(Add(item))
+        world.loop.wait_until(lambda state: mine[0] in state.closed)
+        world.loop.flush()
+        stored = {json.loads(event.payload).get("item") for event in world.events()}
+        assert stored.issuperset(mine)
+
+    tasks = [world.ports.spawn(submit, mine, name="submitter") for mine in names]
+    for task in tasks:
+        task.join()
+    world.loop.wait_quiescent()
+    return list(itertools.chain(*names))
+
+
+# -------------------------------------------------------------------------------------------------- simulations
+
+
+def _run(seed: int, work: Callable[[World], Any], **options: Any) -> tuple[Any, ...]:
+    with SimulatedPorts(seed) as ports:
+        world = World(ports, **options)
+        work(world)
+        return tuple(world.events()), tuple(ports.trace)
+
+
+def _all_added_are_closed(world: World) -> None:
+    check_rest(world, busy(world, submitters=3, items=2))
+
+
+WAITING = {
+    "closing waits": frozenset({"item.closed"}),
+    "everything waits": frozenset({"item.added", "part.done", "item.closed"}),
+    "nothing waits": frozenset[str](),
+}
+
+
+@pytest.mark.parametrize("waiting", WAITING.values(), ids=WAITING)
+def test_no_command_is_lost_and_the_order_is_one_in_every_interleaving(waiting: frozenset[str]) -> None:
+    logs = set()
+    for seed in SEEDS:
+        events, trace = _run(seed, _all_added_are_closed, waiting=waiting)
+        assert (events, trace) == _run(seed, _all_added_are_closed, waiting=waiting), f"seed {seed} differs on a rerun"
+        logs.add(events)
+    assert len(logs) == len(SEEDS)
+
+
+def _rest_means_rest(world: World) -> None:
+    """Whoever is told that nothing is under way finds done what he had asked for, however many ask."""
+    items = [f"item-{index}" for index in range(4)]
+
+    def add(item: str) -> None:
+        world.loop.submit(Add(item), durable=False)
+        world.loop.wait_quiescent()
+        assert item in world.loop.state.closed
+
+    for task in [world.ports.spawn(add, item) for item in items]:
+        task.join()
+    check_rest(world, items)
+
+
+def test_rest_is_never_told_while_something_is_under_way() -> None:
+    for seed in SEEDS:
+        _run(seed, _rest_means_rest)
+
+
+def add_for_ever(world: World, number: int) -> None:
+    for index in itertools.count():
+        world.loop.submit(Add(f"{number}-{index}"), durable=bool(index % 3))
+
+
+def _nobody_hangs(world: World) -> None:
+    """Somebody stops the loop in the middle: whoever submits or waits is let go, and nothing is appended any more."""
+    ends = list[str]()
+
+    def submit(number: int) -> None:
+        with pytest.raises(HarnessError) as caught:
+            add_for_ever(world, number)
+        ends.append(caught.value.code)
+
+    def wait() -> None:
+        with pytest.raises(HarnessError) as caught:
+            world.loop.wait_until(lambda state: False)
+        ends.append(caught.value.code)
+
+    def stop() -> None:
+        for _ in range(int(world.ports.random.uniform(0, 300))):
+            world.ports.clock.monotonic()
+        world.loop.stop(InternalError("enough", code="test.stopped"))
+
+    tasks = [world.ports.spawn(work) for work in (wait, stop)]
+    tasks += [world.ports.spawn(submit, number) for number in range(3)]
+    for task in tasks:
+        task.join()
+    assert ends == ["test.stopped"] * 4
+    with pytest.raises(InternalError, match="enough"):
+        world.loop.submit(Add("late"))
+    length = len(world.events())
+    world.ports.clock.sleep(0.01)
+    assert len(world.events()) == length
+
+
+def test_stop_refuses_and_releases_everyone() -> None:
+    for seed in SEEDS:
+        _run(seed, _nobody_hangs)
+
+
+class Full:
+    """A store that is full from the n-th append on."""
+
+    def __init__(self, store: Store, room: int) -> None:
+        self._store, self._room = store, room
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def append(self, stream: str, drafts: Sequence[Draft], **options: Any) -> tuple[StoredEvent, ...]:
+        self._room -= 1
+        if self._room < 0:
+            raise StoreError("no space left", code="store.full")
+        return self._store.append(stream, drafts, **options)
+
+
+def _full_for_all(world: World) -> None:
+    world.loop._store = Full(world.store, 4)
+    ends = list[str]()
+
+    def submit(number: int) -> None:
+        try:
+            for index in range(20):
+                world.loop.submit(Add(f"{number}-{index}"))
+            world.loop.wait_until(lambda state: False)
+        except StoreError as error:
+            ends.append(error.code)
+
+    for task in [world.ports.spawn(submit, number) for number in range(4)]:
+        task.join()
+    assert ends == ["store.full"] * 4
+    with pytest.raises(StoreError):
+        world.loop.wait_quiescent()
+    assert world.told == [event.seq for event in world.events()]
+
+
+def test_a_failed_append_ends_the_loop_for_everyone() -> None:
+    for seed in SEEDS:
+        _run(seed, _full_for_all)
+
+
+def _shown_is_stored(world: World) -> None:
+    """Whoever waited for something finds it in the store."""
+
+    def watch(item: str) -> None:
+        while not world.loop.wait_until(lambda state: item in state.closed, timeout_seconds=0.0001):
+            world.ports.clock.monotonic()
+        assert any(item.encode() in event.payload for event in world.events() if event.type == "item.closed")
+
+    items = [f"item-{index}" for index in range(3)]
+    tasks = [world.ports.spawn(watch, item) for item in items]
+    tasks += [world.ports.spawn(world.loop.submit, Add(item)) for item in items]
+    for task in tasks:
+        task.join()
+
+
+def test_what_was_waited_for_is_in_the_store() -> None:
+    for seed in SEEDS:
+        _run(seed, _shown_is_stored)
+
+
+def _foreign_events(world: World) -> None:
+    """Others append to the stream too, so that the loop's head is stale again and again."""
+
+    def write() -> None:
+        for index in range(4):
+            draft = Draft(f"foreign-{index}", "foreign.noted", 1, "system", "", b"{}", b'{"foreign":%d}' % index)
+            world.store.append(STREAM, [draft], expected_seq=None)
+            world.ports.clock.sleep(0.0003)
+
+    tasks = [world.ports.spawn(write)]
+    items = [f"item-{index}" for index in range(3)]
+    tasks += [world.ports.spawn(world.loop.submit, Add(item), name="submitter") for item in items]
+    for task in tasks:
+        task.join()
+    world.loop.wait_quiescent()
+    told = [json.loads(event.payload) for event in world.events() if event.type != "foreign.noted"]
+    assert len(told) == len(items) * (2 + CHAINS * PARTS)
+    assert sorted(world.performed) == sorted(key for item in items for key in keys_of(item))
+
+
+@pytest.mark.parametrize("waiting", WAITING.values(), ids=WAITING)
+def test_a_moved_head_loses_no_command_and_repeats_no_effect(waiting: frozenset[str]) -> None:
+    for seed in SEEDS:
+        _run(seed, _foreign_events, waiting=waiting)
+
+
+def _half_a_decision(world: World) -> None:
+    with pytest.raises(HarnessError):
+        world.loop.submit(Broken("item"))
+    assert world.loop.submit(Add("item")) == "added item"
+    world.loop.wait_quiescent()
+    check_rest(world, ["item"])
+
+
+def test_a_refused_decision_leaves_no_trace() -> None:
+    for seed in SEEDS:
+        _run(seed, _half_a_decision)
+
+
+def _broken_predicate(world: World) -> None:
+    """A waiter's own mistake is his alone."""
+
+    def watch() -> None:
+        with pytest.raises(ZeroDivisionError):
+            world.loop.wait_until(lambda state: bool(state.closed) and bool(1 / 0))
+
+    tasks = [world.ports.spawn(watch)]
+    tasks += [world.ports.spawn(world.loop.submit, Add(item)) for item in ("a", "b", "c")]
+    for task in tasks:
+        task.join()
+    world.loop.wait_quiescent()
+    check_rest(world, ["a", "b", "c"])
+
+
+def test_a_predicate_that_raises_hurts_its_waiter_only() -> None:
+    for seed in SEEDS:
+        _run(seed, _broken_predicate)
+
+
+def _broken_hook(world: World) -> None:
+    world.fails_at = 5
+    ends = list[str]()
+
+    def submit(number: int) -> None:
+        with pytest.raises(ZeroDivisionError):
+            add_for_ever(world, number)
+        ends.append("heard")
+
+    def wait() -> None:
+        with pytest.raises(ZeroDivisionError):
+            world.loop.wait_until(lambda state: False)
+        ends.append("heard")
+
+    for task in [*(world.ports.spawn(submit, number) for number in range(3)), world.ports.spawn(wait)]:
+        task.join()
+    assert ends == ["heard"] * 4
+
+
+def test_a_hook_that_raises_is_heard_by_everyone() -> None:
+    for seed in SEEDS:
+        _run(seed, _broken_hook)
+
+
+# ------------------------------------------------------------------------------------------------------- threads
+
+
+def test_no_command_is_lost_with_real_threads() -> None:
+    ports = ThreadPorts()
+    world = World(ports)
+    try:
+        items = busy(world, submitters=8, items=25)  # eight threads, 200 commands, 1,200 effects
+        check_rest(world, items)
+    finally:
+        ports.close()
+
+
+def test_stop_releases_everyone_with_real_threads() -> None:
+    for _ in range(20):
+        ports = ThreadPorts()
+        try:
+            _nobody_hangs(World(ports))
+        finally:
+            ports.close()
