@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from harness_hookspecs.offer import EXECUTOR_ROLES
 from harness_hookspecs.value import FrozenDict, JsonObject, Table
 
 from .base import NO, OK, Choice, Count, Name, Seconds, Settings, Tokens, tighten
 
 __all__ = [
-    "ROLES",
     "Budget",
     "HarnessSettings",
     "OnAsk",
@@ -24,15 +24,12 @@ __all__ = [
 
 OnAsk = Literal["auto", "ask", "suspend", "deny"]
 
-ROLES: Final = ("planner", "orchestrator", "worker.ai-generate", "worker.code-run", "worker.tool-call", "fixer")
-"""The six executor roles, as the contract lists them; importing its list here would import all of its types."""
-
-_BOUND = re.compile(rf"({'|'.join(re.escape(role) for role in ROLES)})(@[^@\s]+)?")
+_BOUND = re.compile(rf"({'|'.join(re.escape(role) for role in EXECUTOR_ROLES)})(@[^@\s]+)?")
 
 
 def _bound_role(key: str) -> str:
     if not _BOUND.fullmatch(key):
-        raise ValueError(f'"{key}" is not ROLE or ROLE@PERSONA with a role of: {", ".join(ROLES)}')
+        raise ValueError(f'"{key}" is not ROLE or ROLE@PERSONA with a role of: {", ".join(EXECUTOR_ROLES)}')
     return key
 
 
@@ -167,7 +164,7 @@ class HarnessSettings(Settings):
     bind: Annotated[Mapping[BoundRole, Name], AfterValidator(FrozenDict)] = Field(
         {},
         description="Who answers for an executor role, ROLE or ROLE@PERSONA to an offer name; unbound: the default.",
-        json_schema_extra={**NO, "propertyNames": {"pattern": f"^{_BOUND.pattern}$"}, "x-keys": list(ROLES)},
+        json_schema_extra={**NO, "propertyNames": {"pattern": f"^{_BOUND.pattern}$"}, "x-keys": list(EXECUTOR_ROLES)},
     )
     store: StoreSettings = Field(StoreSettings(), description="Where the event log lies.", json_schema_extra=NO)
     run: RunSettings = Field(RunSettings(), description="How far one run may go.")

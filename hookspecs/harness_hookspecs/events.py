@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from .errors import VocabularyError
-from .messages import ArtifactRef, ErrorEnvelope, ToolCallRequest, ToolReference, Usage
+from .messages import ArtifactRef, ErrorEnvelope, FinishReason, ToolCallRequest, ToolReference, Usage
 from .role import ExecutorRole
 from .tool import EffectClass, Tier
 from .validator import Finding, Level
-from .value import Json, Value, WireModel
+from .value import Digest, Json, Value, WireModel
 
 __all__ = ["ACTORS", "CATEGORIES", "EVENTS", "Category", "EventType", "category_of", "check_payload"]
 
@@ -27,16 +27,14 @@ CATEGORIES: tuple[Category, ...] = (
 )  # fmt: skip
 ACTORS = ("operator", "runner", "agent", "model", "system")
 
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Attempt = Annotated[int, Field(ge=1)]
-Effect = EffectClass
 
 
 class _Requested(Value):
     """The intent of a kernel effect."""
 
     effect_id: str
-    effect_class: Effect = "keyed"
+    effect_class: EffectClass = "keyed"
     digest: Digest | None = None
 
 
@@ -257,7 +255,7 @@ class ModelCalled(WireModel):
 class ModelResponse(WireModel):
     text: str | None = None
     tool_calls: tuple[ToolCallRequest, ...] = ()
-    finish_reason: Literal["stop", "length", "tool_calls", "refusal", "error"]
+    finish_reason: FinishReason
     message_ref: Digest
     usage: Usage
 
@@ -288,7 +286,7 @@ class ToolCallBase(WireModel):
 
 
 class ToolCallStarted(ToolCallBase):
-    effect_class: Effect
+    effect_class: EffectClass
     args_digest: Digest
     tier: Tier
 
@@ -329,6 +327,7 @@ class ValidationEnded(Value):
     level: Level
     findings: tuple[Finding, ...] = ()
     body_ref: Digest | None = None
+    body: Json = None  # where it is small; rules read it as artifact.body
     status: str | None = None
 
 
@@ -351,7 +350,6 @@ class ArtifactAccepted(Value):
     type: str
     status: str
     body_ref: Digest
-    body: Json = None
     warnings: tuple[Finding, ...] = ()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .kit.version_range import is_range
 from .manifest import Flaw, ReadFile
-from .offer import KINDS
+from .offer import EXECUTOR_ROLES, KINDS
 
 __all__ = [
     "CAPABILITY_FLAGS",
@@ -24,8 +24,6 @@ OFFER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 CAPABILITY_LISTS = ("network", "filesystem", "subprocess", "environment", "secrets")
 CAPABILITY_FLAGS = ("native_code", "gpu", "threads")
 
-# What role.py calls EXECUTOR_ROLES; that module needs pydantic, this one must not. A test compares them.
-_ROLES = frozenset({"planner", "orchestrator", "worker.ai-generate", "worker.code-run", "worker.tool-call", "fixer"})
 _KEYS = {"manifest", "id", "summary", "spec", "provides", "capabilities", "conflicts"}
 _PROVIDES_KEYS = {"kind", "name", "roles", "default", "config", "config_file"}
 _ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
@@ -92,11 +90,12 @@ def _role_flaws(entry: Mapping[str, Any], place: str) -> Iterator[Flaw]:
         if roles:
             yield Flaw("HP007", f"{place}roles stands only beside kind role")
     elif not roles:
-        yield Flaw("HP007", f"{place}roles is empty", f"say which it serves of: {', '.join(sorted(_ROLES))}")
+        yield Flaw("HP007", f"{place}roles is empty", f"say which it serves of: {', '.join(EXECUTOR_ROLES)}")
     else:
         for role in roles:
-            if role not in _ROLES:
-                yield Flaw("HP007", f"{place}roles: {role!r} is not an executor role", _nearest(role, set(_ROLES)))
+            if role not in EXECUTOR_ROLES:
+                hint = _nearest(role, set(EXECUTOR_ROLES))
+                yield Flaw("HP007", f"{place}roles: {role!r} is not an executor role", hint)
 
 
 def _config_flaws(entry: Mapping[str, Any], place: str, read: ReadFile | None) -> Iterator[Flaw]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["KINDS", "Kind", "Offer"]
+__all__ = ["EXECUTOR_ROLES", "KINDS", "ExecutorRole", "Kind", "Offer"]
 
 Kind = Literal[
     "provider",
@@ -31,6 +31,10 @@ Kind = Literal[
 ]
 
 KINDS: tuple[str, ...] = get_args(Kind)
+
+ExecutorRole = Literal["planner", "orchestrator", "worker.ai-generate", "worker.code-run", "worker.tool-call", "fixer"]
+EXECUTOR_ROLES: tuple[ExecutorRole, ...] = get_args(ExecutorRole)
+"""The six executor roles and no other (A-19); they stand here because naming them must cost no import of types."""
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from pydantic import Field, TypeAdapter, field_validator
 from .host import CancelToken, Ports
 from .messages import ArtifactRef, ChatInput, ErrorEnvelope, OracleResponse, ToolCallRequest
 from .mount import HarnessRuntimeMount, MemoryMount, ScratchMount, SkillDescriptor
+from .offer import EXECUTOR_ROLES, ExecutorRole
 from .provider import Chunk
 from .value import Json, WireModel
 from .workflow import OuterLoopContext, Step, WorkflowBashCapabilities, WorkflowDefinitionSnapshot
@@ -44,16 +45,6 @@ __all__ = [
     "parse_task",
     "role_of",
 ]
-
-ExecutorRole = Literal["planner", "orchestrator", "worker.ai-generate", "worker.code-run", "worker.tool-call", "fixer"]
-EXECUTOR_ROLES: tuple[ExecutorRole, ...] = (
-    "planner",
-    "orchestrator",
-    "worker.ai-generate",
-    "worker.code-run",
-    "worker.tool-call",
-    "fixer",
-)
 
 
 class StepContext(WireModel):

@@ -64,7 +64,7 @@ class ToolContext(NamedTuple):
 
 
 class ToolResult(NamedTuple):
-    """What a tool gives back: strict JSON, and artifacts it has stored by content."""
+    """What a tool gives back: strict JSON, and whether something that was asked for is missing from it."""
 
     value: Any
     truncated: bool = False

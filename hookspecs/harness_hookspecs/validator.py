@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from .host import CancelToken
 from .value import Json, Value
@@ -65,11 +64,3 @@ class Validator(Protocol):
 
     def validate(self, subject: Subject, cancel: CancelToken) -> Verdict:
         """Judge. Whatever it raises is ``validation.errored``, apart from a rejection, and does not pass."""
-
-
-def merge(verdicts: Sequence[Verdict]) -> Mapping[str, Any]:
-    """All findings together; passed only when there is a verdict and each one passed."""
-    return {
-        "passed": bool(verdicts) and all(verdict.passed for verdict in verdicts),
-        "findings": [finding.model_dump(mode="json") for verdict in verdicts for finding in verdict.findings],
-    }

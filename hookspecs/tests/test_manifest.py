@@ -15,8 +15,7 @@ from harness_hookspecs import PluginError
 from harness_hookspecs.contracts.distribution import manifest_text
 from harness_hookspecs.kit.version_range import is_range, spec_allows
 from harness_hookspecs.manifest import Capabilities, Provided, parse_manifest
-from harness_hookspecs.manifest_flaws import _ROLES, manifest_flaws
-from harness_hookspecs.role import EXECUTOR_ROLES
+from harness_hookspecs.manifest_flaws import manifest_flaws
 
 GOOD = """
 manifest = 1
@@ -133,10 +132,6 @@ Words = st.recursive(
 def test_no_table_breaks_the_reader(table: dict[str, Any]) -> None:
     flaws = manifest_flaws({"manifest": 1, **table})
     assert all(flaw.code.startswith("HP0") and flaw.message for flaw in flaws)
-
-
-def test_the_roles_are_those_of_the_contract() -> None:
-    assert frozenset(EXECUTOR_ROLES) == _ROLES
 
 
 RANGES = [

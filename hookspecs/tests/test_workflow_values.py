@@ -158,7 +158,9 @@ def places(value: Any, pointer: str = "") -> list[str]:
     return [pointer, *inner] if pointer else inner
 
 
-ODD: list[Any] = [..., None, True, False, 0, 1, 3, 1.5, 2.0, -1, 10**7, "", "x", "end", "fail", "T1", [], ["a"], ["a", "b"], {}]
+ODD: list[Any] = [
+    ..., None, True, False, 0, 1, 3, 1.5, 2.0, -1, 10**7, "", "x", "end", "fail", "T1", [], ["a"], ["a", "b"], {},
+]  # fmt: skip
 
 
 @given(st.data())

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness_core.cli.published import file_name, generated, published_names
-from harness_core.settings.harness import ROLES, Budget, HarnessSettings, RunSettings
+from harness_core.settings.harness import Budget, HarnessSettings, RunSettings
 from harness_core.settings.lint import lint
 from harness_core.settings.models import ModelsSettings
 from harness_core.settings.personas import persona_of
@@ -20,7 +20,6 @@ from harness_core.settings.stages import Stage, StagesSettings
 from harness_core.settings.transitions import rules_of
 from harness_core.shell.config.core_shapes import read_schema
 from harness_core.shell.config.shapes import Shape
-from harness_hookspecs.role import EXECUTOR_ROLES
 
 
 def fields(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -41,10 +40,6 @@ def test_the_published_schemas_are_the_models_own() -> None:
     made = generated()
     stale = sorted(name for name in kept.keys() | made.keys() if kept.get(name) != made.get(name))
     assert not stale, "python contrib/schemas.py writes them again"
-
-
-def test_the_roles_that_can_be_bound_are_those_of_the_contract() -> None:
-    assert ROLES == EXECUTOR_ROLES
 
 
 @pytest.mark.parametrize("model", [RunSettings, Budget])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from harness_hookspecs.errors import Cancelled, HarnessError, ProviderError
@@ -12,7 +12,7 @@ from harness_hookspecs.messages import Message, OracleResponse, TextPart
 from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRequest, Provider, Routing
 from harness_hookspecs.value import thaw
 
-from .rules import Contract, rule
+from .rules import Contract, raised_by, rule
 
 __all__ = ["ANSWER_SCHEMA", "ProviderContract", "ask"]
 
@@ -125,7 +125,7 @@ class ProviderContract(Contract):
         token = self.host.ports.wait.token()
         token.cancel("stop")
         call = CallContext(token, lambda chunk: None)
-        assert _raised(self._made().complete, self.question(), call) is Cancelled
+        assert raised_by(self._made().complete, self.question(), call) is Cancelled
 
     @rule("provider.cancel_is_respected")
     def test_a_call_cancelled_while_it_answers_ends_as_cancelled(self) -> None:
@@ -136,7 +136,7 @@ class ProviderContract(Contract):
             heard.append(chunk)
             token.cancel("stop")
 
-        raised = _raised(self._made().complete, self.question(), CallContext(token, hear))
+        raised = raised_by(self._made().complete, self.question(), CallContext(token, hear))
         assert raised is Cancelled or not heard
 
     @rule("provider.errors_are_typed")
@@ -206,11 +206,3 @@ def _frozen(question: ModelRequest) -> bytes:
     tools = [thaw(dict(tool._asdict())) for tool in question.tools]
     rest = [dict(question.params), None if question.response_schema is None else thaw(dict(question.response_schema))]
     return codec.dumps([messages, tools, rest], sort_keys=True)
-
-
-def _raised(call: Callable[..., object], *arguments: Any) -> type[BaseException] | None:
-    try:
-        call(*arguments)
-    except Exception as problem:
-        return type(problem)
-    return None

@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 
 from .host import FakeHost
 
-__all__ = ["Contract", "complaints", "failing_rules", "rule", "rules_of"]
+__all__ = ["Contract", "complaints", "failing_rules", "raised_by", "rule", "rules_of"]
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -71,6 +71,15 @@ def rule(name: str) -> Callable[[F], F]:
         return test
 
     return mark
+
+
+def raised_by(call: Callable[..., object], *arguments: Any) -> type[BaseException] | None:
+    """The type of the exception that a call ends with; None when it ends without one."""
+    try:
+        call(*arguments)
+    except Exception as problem:
+        return type(problem)
+    return None
 
 
 def rules_of(suite: type[Contract]) -> dict[str, tuple[str, ...]]:

@@ -21,9 +21,9 @@ def draft(number: int = 1, *, key: str | None = None, **payload: Any) -> Draft:
     """A draft whose id and payload carry the number."""
     return Draft(
         id=f"019b76da-a800-7000-8000-{number:012x}",
-        type="harness.role.note",
+        type="role.note",
         version=1,
-        actor="kernel",
+        actor="system",
         timestamp="2026-01-01T00:00:00.000Z",
         refs=b'{"causation_id":"019b76da-a800-7000-8000-000000000000"}',
         payload=dumps({"number": number, **payload}),

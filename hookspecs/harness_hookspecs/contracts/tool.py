@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness_hookspecs.errors import Cancelled, CodecError, Refused, ToolError
 from harness_hookspecs.kit import codec
 from harness_hookspecs.tool import TIERS, Previews, Probes, ToolContext, ToolResult, ToolSet, ToolSpec
 
-from .rules import Contract, rule
+from .rules import Contract, raised_by, rule
 
 __all__ = ["ToolContract"]
 
@@ -169,13 +169,13 @@ class ToolContract(Contract):
         token.cancel("stop")
         before = self.world()
         for name, args in self.calls().items():
-            assert _raised(self._run, self.subject(), name, args, token) is Cancelled, name
+            assert raised_by(self._run, self.subject(), name, args, token) is Cancelled, name
         assert self.world() == before
 
     @rule("tool.errors_are_typed")
     def test_what_cannot_be_done_is_an_error_of_the_contract(self) -> None:
         for name, args in [("no_such_tool", {}), *self.impossible_calls()]:
-            raised = _raised(self._execute, self.subject(), name, args)
+            raised = raised_by(self._execute, self.subject(), name, args)
             assert raised is not None and issubclass(raised, ToolError | Refused), f"{name}: {raised}"
 
     # ------------------------------------------------------------------------------------------- optional
@@ -232,11 +232,3 @@ def _check_schema(schema: Mapping[str, Any]) -> None:
     except CodecError as error:
         raise AssertionError(f"a schema is not strict JSON: {error}") from error
     Draft202012Validator.check_schema(dict(schema))
-
-
-def _raised(call: Callable[..., object], *arguments: Any) -> type[BaseException] | None:
-    try:
-        call(*arguments)
-    except Exception as problem:
-        return type(problem)
-    return None

@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from harness_hookspecs import hooks
 from harness_hookspecs.markers import implements
-from harness_hookspecs.offer import Offer
+from harness_hookspecs.offer import EXECUTOR_ROLES, Offer
 
 if TYPE_CHECKING:
     from .settings import WorkflowRoleSettings
 
 __all__ = ["harness_provide_roles"]
 
-_ROLES = ("planner", "orchestrator", "worker.ai-generate", "worker.code-run", "worker.tool-call", "fixer")
-
 
 @implements(hooks.harness_provide_roles)
 def harness_provide_roles() -> list[Offer[Any]]:
     """The role harness ``workflow`` for all six executor roles."""
-    return [Offer(kind="role", name="workflow", build=_build, settings=_settings, roles=_ROLES)]
+    return [Offer(kind="role", name="workflow", build=_build, settings=_settings, roles=EXECUTOR_ROLES)]
 
 
 def _build(settings: Any, host: Any) -> Any:

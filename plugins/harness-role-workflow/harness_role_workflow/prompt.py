@@ -6,20 +6,17 @@ left out. Whatever comes from outside (a description, a purpose) stays on one li
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 from harness_hookspecs.mount import MemoryMount, ScratchMount, SkillDescriptor
-from harness_hookspecs.role import BoundTool, ExecutorRole, RoleContext
+from harness_hookspecs.role import BoundTool, ExecutorRole, PromptPart, RoleContext
 
 from .addenda import ADDENDA
 from .schema_line import schema_line
 
 __all__ = [
     "PROMPT_TEMPLATE_VERSION",
-    "Label",
-    "PromptPart",
     "label_text",
     "prompt_parts",
     "prompt_text",
@@ -29,26 +26,10 @@ __all__ = [
 PROMPT_TEMPLATE_VERSION: Final = "workflow/1"
 """Changes with every change of headings, order or rendering, so that a resume notices it."""
 
-Label = Literal["developer system", "role addendum", "skills", "mounts", "tools"]
-
-
 _SKILLS: Final = "Skills (read .agents/skills/NAME/SKILL.md with bash):"
 _MOUNTS: Final = "Mounts:"
 _TOOLS: Final = "Tools:"
-_HEADINGS: Final[Mapping[str, Label]] = {_SKILLS: "skills", _MOUNTS: "mounts", _TOOLS: "tools"}
-
-
-class PromptPart(NamedTuple):
-    """One part: its label (shown to people, never sent), its text, and the id of a text of ours."""
-
-    label: Label
-    text: str
-    id: str | None = None
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+_HEADINGS: Final[Mapping[str, str]] = {_SKILLS: "skills", _MOUNTS: "mounts", _TOOLS: "tools"}
 
 
 def prompt_parts(

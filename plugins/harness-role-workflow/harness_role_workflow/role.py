@@ -66,12 +66,11 @@ class WorkflowRole:
         self, role: ExecutorRole, system: Sequence[str], tools: Mapping[str, BoundTool]
     ) -> Sequence[PromptPart]:
         """The five parts; see :class:`harness_hookspecs.role.ShowsPrompt`."""
-        return [PromptPart(part.label, part.text, part.id) for part in prompt_parts(role, system=system, tools=tools)]
+        return prompt_parts(role, system=system, tools=tools)
 
     def label_prompt(self, role: ExecutorRole, text: str) -> Sequence[PromptPart] | None:
         """Take a system message apart; see :class:`harness_hookspecs.role.ShowsPrompt`."""
-        parts = label_text(role, text)
-        return None if parts is None else [PromptPart(part.label, part.text, part.id) for part in parts]
+        return label_text(role, text)
 
 
 def _not_available(what: str) -> RoleError:
