@@ -24,6 +24,8 @@ SNAPSHOT = {
     "permissions": {"models": [], "tools": []},
     "planner": {"system": "Plan.", "maxRepairs": 2},
     "workers": {},
+    "memory": [],
+    "limits": {},
 }
 STEP = {"id": "fetch", "uses": "tool.call", "with": {"tool": "filesystem_read", "args": {}}, "output": {"mode": "json"}}
 FAILURE = {"name": "CodeError", "message": "no such name"}
@@ -64,8 +66,8 @@ def test_a_task_of_another_kind_is_refused_and_the_four_are_named(wire: dict[str
     with pytest.raises(ValidationError) as caught:
         parse_task(wire)
     [error] = caught.value.errors()
-    assert error["ctx"]["expected_tags"].replace("'", "").split(", ") == ["plan", "orchestrate", "execute_step", "fix_step"]
-    assert all(kind in str(caught.value) for kind in TASKS)
+    assert error["ctx"]["expected_tags"] == "'plan', 'orchestrate', 'execute_step', 'fix_step'"
+    assert error["ctx"]["expected_tags"] in str(caught.value)
 
 
 @pytest.mark.req("A-04")
