@@ -207,6 +207,7 @@ def _validated(state: SessionState, event: Event) -> None:
         visit.passed.append(level)
         if level == "payload":
             visit.body_ref, visit.status = payload.get("body_ref"), payload.get("status")
+            visit.body = payload.get("body")
             visit.warnings = list(payload.get("findings", ()))
     elif event.type == "validation.failed":
         findings = list(payload.get("findings", ()))
@@ -230,7 +231,7 @@ def _proposed(state: SessionState, event: Event) -> None:
 @_on("artifact.accepted")
 def _accepted(state: SessionState, event: Event) -> None:
     visit, payload = _visit(state), event.payload
-    visit.accepted, visit.status, visit.body = True, payload["status"], payload.get("body")
+    visit.accepted, visit.status = True, payload["status"]
     state.artifacts.append(
         {
             "ref": f"artifact://sha256-{payload['body_ref']}",

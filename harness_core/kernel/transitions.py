@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from harness_hookspecs.errors import RuleError
@@ -25,8 +26,7 @@ def transition(definition: Definition, stage: StagePlan, visit: Visit) -> Decisi
         if error is not None:
             return Decision((visit_failed("rule.error", f"{rule.origin}: {error.message}", visit),))
         if holds:
-            used = {root: values[root] for root in sorted(rule.program.roots) if root in values}
-            return _take(definition, stage, visit, (index, used))
+            return _take(definition, stage, visit, (index, _shown(values, rule.program.roots)))
     if visit.failure is not None:
         return Decision((_no_rule_for_failure(visit),))
     message = f"no transition of stage {visit.stage} fits artifact.status = {visit.status!r}, retries = {visit.retries}"
@@ -39,6 +39,14 @@ def _values(visit: Visit) -> dict[str, Any]:
     # The failed attempt that ends the visit counts too: with max_attempts 3 a rule can see retries == 3 (K-23).
     failed = visit.retries + (1 if visit.failure is not None else 0)
     return {"artifact": artifact, "retries": failed, "stage": visit.stage, "visit": {"index": visit.index}}
+
+
+def _shown(values: dict[str, Any], roots: Collection[str]) -> dict[str, Any]:
+    """What a rule read, for the log; the artifact's body stands there already, in its validation."""
+    artifact = {name: value for name, value in values["artifact"].items() if name != "body"}
+    return {root: values[root] for root in sorted(roots) if root in values} | (
+        {"artifact": artifact} if "artifact" in roots else {}
+    )
 
 
 def _take(definition: Definition, stage: StagePlan, visit: Visit, match: tuple[int, dict[str, Any]]) -> Decision:

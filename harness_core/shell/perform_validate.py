@@ -23,6 +23,9 @@ from .session_parts import NamedValidator, SessionParts
 
 __all__ = ["ValidateSite", "validate"]
 
+MAX_INLINE_BODY_BYTES = 16_384
+"""A body up to this size stands in the event, so that transition rules can read it; a larger one by reference."""
+
 
 @attrs.frozen
 class ValidateSite:
@@ -148,4 +151,5 @@ def _body(verdicts: list[Verdict], stage: StagePlan, site: ValidateSite, blobs: 
     if parsed.value is None:
         raise parsed.error or PluginError("the artifact type gave no status")
     blobs[body_ref] = content
-    return {"body_ref": body_ref, "status": parsed.value.status}
+    found = {"body_ref": body_ref, "status": parsed.value.status}
+    return {**found, "body": body} if len(content) <= MAX_INLINE_BODY_BYTES else found
