@@ -143,6 +143,7 @@ def test_a_session_that_was_only_created_can_be_cancelled_and_one_that_is_not_th
     play = Play(definition(), start=False)
     assert play.send(CancelNow("operator")) == []
     play.found(Fact("session.created", play.created()))
+    assert play.receive("steer", text="left", by="somebody") == ["command.received", "steering.received"]
     assert play.receive("cancel", reason="operator") == ["command.received", "session.cancelled"]
 
 

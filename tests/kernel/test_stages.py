@@ -141,8 +141,8 @@ def test_a_session_that_goes_round_for_ever_ends_at_the_limit_of_visits() -> Non
 
 
 def at_gate(**fields: Any) -> Play:
-    plan = stage("work", ('artifact.status == "success"', "completed"), gate=True, **fields)
-    play = Play(definition(plan)).to_artifact()
+    rules = (('artifact.status == "success"', "completed"), ('artifact.status == "rejected" && retries > 1', "next"))
+    play = Play(definition(stage("work", *rules, gate=True, **fields), stage("next"))).to_artifact()
     play.judged()
     play.judged()
     return play
@@ -190,8 +190,9 @@ def test_a_refused_artifact_fails_its_level_with_what_was_said_and_is_asked_abou
     assert first["digest"] != second["digest"]
 
 
-def test_an_artifact_that_nobody_may_be_asked_about_ends_the_session_without_another_attempt() -> None:
-    play = at_gate(retry=retry("corrective", 3))
+@pytest.mark.parametrize("policy", [retry("corrective", 3), retry("fail_safe"), retry("retry", 1)])
+def test_an_artifact_that_nobody_may_be_asked_about_ends_the_session_whatever_its_stage_would_do(policy: Any) -> None:
+    play = at_gate(retry=policy)
     approval_id = play.last("approval.requested")["approval_id"]
     facts = play.send(Unanswered(approval_id, deny=True))
     assert facts[0] == "approval.denied"
@@ -203,7 +204,7 @@ def test_an_artifact_that_nobody_may_be_asked_about_ends_the_session_without_ano
 
 
 def test_an_instruction_stays_with_its_visit_and_none_is_lost_between_two_contexts() -> None:
-    plan = stage("work", ('artifact.status == "success"', "check"), retry=retry("retry", 3))
+    plan = stage("work", ('artifact.status == "success"', "check"), retry=retry("retry", 4))
     play = Play(definition(plan, stage("check")))
     held: list[list[str]] = []
 
@@ -220,10 +221,12 @@ def test_an_instruction_stays_with_its_visit_and_none_is_lost_between_two_contex
     steer("while the role runs")
     play.role_fails()
     context()
+    play.role_fails()
+    context()
     play.role()
     play.judged()
     play.judged()
     context()
     both = ["after the first context was asked for", "while the role runs"]
-    assert held == [[], both, []]
+    assert held == [[], both, both, []]
     assert play.state.steering == []
