@@ -76,22 +76,9 @@ class RunSettings(Settings):
     max_visits: Annotated[int, Field(ge=1, le=100_000)] = Field(
         50, description="Stage visits of a session; one more ends it as failed.", json_schema_extra=tighten("smaller")
     )
-    max_turns: Annotated[int, Field(ge=1, le=10_000)] = Field(
+    max_turns: Annotated[int, Field(ge=1, le=100)] = Field(
         25,
         description="Model turns within one role call; a stage may ask for fewer.",
-        json_schema_extra=tighten("smaller"),
-    )
-    max_step_executions: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
-        1000, description="Steps of a workflow, repetitions and repairs included.", json_schema_extra=tighten("smaller")
-    )
-    max_equal_failures: Annotated[int, Field(ge=1, le=100)] = Field(
-        3,
-        description="Equal failing tool calls in a row before a role call is given up.",
-        json_schema_extra=tighten("smaller"),
-    )
-    max_model_attempts: Annotated[int, Field(ge=1, le=20)] = Field(
-        3,
-        description="Requests for one model call, over all layers and restarts.",
         json_schema_extra=tighten("smaller"),
     )
     max_parallel_tools: Annotated[int, Field(ge=1, le=64)] = Field(

@@ -30,7 +30,10 @@ class Gpu(Settings):
         None, description="Layers held on the device; -1 all, 0 none, absent: the engine decides."
     )
     residency: Literal["pinned", "dynamic", "ephemeral"] = Field(
-        "dynamic", description="pinned is never unloaded, dynamic when memory is needed, ephemeral after each use."
+        "dynamic",
+        description=(
+            "For a provider that unloads models: pinned never, dynamic when memory is needed, ephemeral after each use."
+        ),
     )
     swap_timeout_sec: Seconds = Field(
         120.0,
@@ -83,9 +86,6 @@ class ModelEntry(Choice):
     gpu: Gpu = Field(Gpu(), description="How a local model lives in the memory of a device.")
     inference: Inference = Field(Inference(), description="Sampling, sent with every request.")
     limits: ModelLimits = Field(ModelLimits(), description="How much it is asked to do at once.")
-    memory_mb: Annotated[int, Field(ge=1, le=100_000_000)] | None = Field(
-        None, description="Memory it takes when loaded, in MiB; absent: estimated from the file."
-    )
     first_token_timeout_sec: Seconds = Field(
         600.0,
         description="How long the first token may take, in seconds; long, because a slow machine reads a long prompt.",

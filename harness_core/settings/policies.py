@@ -38,10 +38,6 @@ class PolicyRule(Settings):
         None, description="Each simple command of a shell call, with * and ?; one that cannot be taken apart asks."
     )
     mode: Mode = Field(description="auto runs it, prompt asks, deny refuses.")
-    by: Name | None = Field(
-        None, description="The approver that is asked, by offer name; absent: the first of approver that answers."
-    )
-    reason: str | None = Field(None, description="Why; shown with the question and in the log.")
 
     @model_validator(mode="before")
     @classmethod

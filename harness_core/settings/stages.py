@@ -20,7 +20,6 @@ __all__ = [
     "ContextSource",
     "OutputLimits",
     "Persona",
-    "PlanSettings",
     "Retry",
     "Stage",
     "StagesSettings",
@@ -145,15 +144,6 @@ class OutputLimits(Settings):
     )
 
 
-class PlanSettings(Settings):
-    """For executor workflow: which plan is made and how often it may be mended."""
-
-    workflow: Name | None = Field(None, description="The workflow definition by name.")
-    max_repairs: Annotated[int, Field(ge=0, le=10)] = Field(
-        2, description="Times a plan with findings goes back to the planner."
-    )
-
-
 class Stage(Settings):
     """One stage: what is to be made, by whom, with what, and where it leads."""
 
@@ -176,11 +166,10 @@ class Stage(Settings):
     retry: Retry = Field(Retry(), description="What happens when an attempt fails.")
     context: ContextSettings = Field(ContextSettings(), description="What the model gets to read.")
     output: OutputLimits = Field(OutputLimits(), description="How large the answer may be.")
-    plan: PlanSettings = Field(PlanSettings(), description="For executor workflow: the plan.")
     timeout_sec: Seconds | None = Field(
         None, description="How long one attempt may take, in seconds; absent: what is left of the budget."
     )
-    max_turns: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+    max_turns: Annotated[int, Field(ge=1, le=100)] | None = Field(
         None, description="Model turns of one attempt; absent: run.max_turns, and never more than that."
     )
     transitions: tuple[TransitionRule, ...] = Field(

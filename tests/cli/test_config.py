@@ -129,13 +129,13 @@ def test_each_of_the_six_files_may_be_missing_and_each_counts(place: Place) -> N
     place.write("tools.yaml", "tools: {t: {enabled: false}}\n", folder=place.user)
     place.write("stages.yaml", "stages: {s: {role: r, on_success: end}}\n")
     place.write("policies.yaml", "tiers: {T1: deny}\n")
-    place.write("compression.yaml", "threshold: {percent: 9}\n")
+    place.write("compression.yaml", "reserve_tokens: 9\n")
     found = place.document("config", "show")["settings"]
     assert list(found["models"]["models"]) == ["m"]
     assert found["tools"]["tools"]["t"]["enabled"] is False
     assert list(found["stages"]["stages"]) == ["s"]
     assert found["policies"]["tiers"]["T1"] == "deny"
-    assert found["compression"]["threshold"]["percent"] == 9
+    assert found["compression"]["reserve_tokens"] == 9
     assert place.document("config", "check")["files"] == [
         "~/.config/harness/models.yaml",
         "~/.config/harness/tools.yaml",
@@ -259,7 +259,7 @@ def test_the_keys_of_a_provider_that_is_not_installed_are_kept_with_a_warning(pl
 
 @pytest.mark.req("B-05")
 @pytest.mark.parametrize(
-    "limit", ["max_visits", "max_turns", "max_step_executions", "budget.tokens", "budget.seconds", "budget.calls"]
+    "limit", ["max_visits", "max_turns", "max_parallel_tools", "budget.tokens", "budget.seconds", "budget.calls"]
 )
 def test_a_limit_can_be_changed_and_never_taken_away(place: Place, limit: str) -> None:
     built_in = place.value(f"run.{limit}")

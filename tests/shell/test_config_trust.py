@@ -68,7 +68,7 @@ TIGHTER = {
     ),
     "tools.yaml": "tools: {filesystem: {enabled: false, tier: T4, limit: 3, mode: x}}\n",
     "stages.yaml": "stages: {s: {role: x, on_success: end, timeout_sec: 5}}\nroles: {x: {prompt: hello}}\n",
-    "compression.yaml": "threshold: {percent: 90}\n",
+    "compression.yaml": "reserve_tokens: 90\n",
 }
 USER = {
     "harness.yaml": "plugins: {disable: [a]}\n",
@@ -179,7 +179,7 @@ def test_what_does_not_hold_without_the_untrusted_part_is_left_out_whole(place: 
 
 
 def test_a_stage_cannot_ask_for_more_turns_than_a_run_may_have(place: Place) -> None:
-    place.write("stages.yaml", "stages: {s: {role: x, on_success: end, max_turns: 1000}}\n")
+    place.write("stages.yaml", "stages: {s: {role: x, on_success: end, max_turns: 99}}\n")
     with pytest.raises(ConfigError, match=r"more than run\.max_turns"):
         place.load()
 

@@ -39,7 +39,7 @@ LISTED_KINDS: Final = (
 )
 """Kinds that no entry chooses; their settings stand in ``plugins.settings``."""
 
-ENGINE_KEYS: Final = ("path", "kv_cache", "gpu", "memory_mb")
+ENGINE_KEYS: Final = ("path", "kv_cache", "gpu")
 """Keys of a model entry that only some providers can do anything with; a provider that can names them in its schema."""
 
 _NOTHING: Final[Mapping[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": False}
