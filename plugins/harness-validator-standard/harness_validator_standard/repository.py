@@ -1,11 +1,12 @@
 """A git repository that is only read: questions about commits and files go in, sets of paths come out.
 
-Runs no hook, no filesystem monitor, no external diff or text conversion, and takes no lock.
+Runs no hook, no filesystem monitor, no filter, no external diff or text conversion, looks into no submodule, fetches
+nothing, and takes no lock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 from harness_hookspecs.errors import NotFound, ValidationFailed
@@ -22,12 +23,16 @@ _SAFE: Final = (
 _ENVIRONMENT: Final[Mapping[str, str]] = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C.UTF-8",
     "PATH": "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin",
 }
-_DIFF: Final = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv")
+_DIFF: Final = (
+    "diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
+)  # fmt: skip
+_NO_FILTER: Final = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
 
 
 class Repository:
@@ -36,6 +41,7 @@ class Repository:
     def __init__(self, host: ValidatorHost, cancel: CancelToken) -> None:
         self._host, self._cancel = host, cancel
         self._prefix = ""
+        self._overrides: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, host: ValidatorHost, cancel: CancelToken) -> Self | None:
@@ -45,6 +51,7 @@ class Repository:
         if done is None or done.returncode != 0:
             return None
         found._prefix = done.stdout.decode(errors="surrogateescape").removesuffix("\n")
+        found._overrides = tuple(found._without_filters())
         return found
 
     def between(self, base: str, head: str) -> frozenset[str]:
@@ -68,6 +75,16 @@ class Repository:
         entries = (line.partition("\t") for line in lines)
         return self._both(path for facts, _, path in entries if facts.split()[1:2] == ["blob"])
 
+    def _without_filters(self) -> Iterator[str]:
+        """Options that take away the filters which git would run on each changed file; only all by name can be."""
+        done = self._run("config", "--null", "--name-only", "--get-regexp", r"^filter\.")
+        keys = done.stdout.decode(errors="surrogateescape").split("\0") if done is not None else []
+        for driver in sorted({key.removeprefix("filter.").rpartition(".")[0] for key in keys if key}):
+            if "=" in driver:  # cannot be named on the command line
+                raise ValidationFailed(f"the filter {driver!r} cannot be switched off", code="semantic.repository")
+            for key, value in _NO_FILTER:
+                yield from ("-c", f"filter.{driver}.{key}={value}")
+
     def _both(self, paths: Iterable[str]) -> frozenset[str]:
         found = frozenset(paths)
         return found | {path.removeprefix(self._prefix) for path in found if path.startswith(self._prefix)}
@@ -84,7 +101,7 @@ class Repository:
         folder = self._host.project_dir
         try:
             return self._host.ports.processes.run(
-                ["git", *_SAFE, *arguments],
+                ["git", *_SAFE, *self._overrides, *arguments],
                 cwd=str(folder),
                 env={**_ENVIRONMENT, "HOME": str(folder)},
                 timeout_seconds=_TIMEOUT_SECONDS,

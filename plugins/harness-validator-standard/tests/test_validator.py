@@ -275,7 +275,28 @@ def test_nothing_of_the_repository_is_run(host: FakeHost, repository: Repository
     trap.chmod(0o755)
     for name in ("core.fsmonitor", "diff.external", "diff.trap.textconv", "core.pager"):
         repository.git("config", name, str(trap))
-    repository.write({".gitattributes": "* diff=trap\n", "a.py": "3"})
+    for name in ("clean", "process", "smudge"):
+        repository.git("config", f"filter.trap.{name}", str(trap))
+    repository.git("config", "filter.trap.required", "true")
+    repository.write({".gitattributes": "* diff=trap filter=trap\n", "a.py": "3"})
+    assert codes(host, {"modified_files": ["a.py"]}) == []
+    assert not (tmp_path / "sprung").exists()
+    repository.git("config", "filter.a=b.clean", str(trap))  # git itself could not be told to leave this one out
+    with pytest.raises(ValidationFailed):
+        codes(host, {"modified_files": ["a.py"]})
+
+
+def test_a_submodule_is_not_looked_into(host: FakeHost, repository: Repository, tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    Repository(inner)
+    repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "part")
+    repository.commit()
+    trap = tmp_path / "trap.sh"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n", encoding="utf-8")
+    trap.chmod(0o755)
+    repository.git("-C", "part", "config", "filter.trap.clean", str(trap))
+    repository.write({"part/.gitattributes": "* filter=trap\n", "part/a.py": "3", "a.py": "3"})
     assert codes(host, {"modified_files": ["a.py"]}) == []
     assert not (tmp_path / "sprung").exists()
 
