@@ -26,6 +26,7 @@ from harness_store_memory.store import MemoryStore
 
 STREAM = "session:toy"
 SEEDS = range(60)
+OPEN = pytest.mark.xfail(strict=False, reason="the loop does not keep this yet")
 CHAINS, PARTS = 2, 3  # an item has two chains of three parts each
 
 
@@ -135,9 +136,11 @@ class World:
         self.loop = SessionLoop(STREAM, ports=ports, store=self.store, machine=self.machine, hooks=hooks)
         self.loop.load()
 
-    def perform(self, effect: Part) -> Did:
-        self.performed.append(effect.key)
+    def perform(self, effect: Part) -> Did | None:
         self.ports.clock.sleep(self.ports.random.uniform(0, 0.001))
+        if "/" not in effect.key:  # one that the state does not ask for
+            return None
+        self.performed.append(effect.key)
         return Did(effect.key)
 
     def committed(self, stored: Sequence[StoredEvent]) -> None:
@@ -384,6 +387,85 @@ def test_a_moved_head_loses_no_command_and_repeats_no_effect(waiting: frozenset[
         _run(seed, _foreign_events, waiting=waiting)
 
 
+def _quiet_effects(world: World) -> None:
+    """Effects without an outcome end while other commands ride along and the head moves."""
+    for index in range(3):
+        world.loop.launch(Part(f"quiet-{index}"))
+    _foreign_events(world)
+
+
+@OPEN
+def test_a_moved_head_is_no_matter_for_an_effect_without_an_outcome() -> None:
+    for seed in range(200):
+        _run(seed, _quiet_effects, waiting=WAITING["nothing waits"])
+
+
+def _never_half_folded(world: World) -> None:
+    """Whoever looks at the state while it is folded again finds what was there before."""
+    world.loop.submit(Add("known"))
+
+    def known(state: State) -> bool:
+        assert "known" in state.open or "known" in state.closed
+        return False
+
+    def look() -> None:
+        for _ in range(5):
+            assert not world.loop.wait_until(known, timeout_seconds=0.0002)
+
+    def write() -> None:
+        for index in range(4):
+            draft = Draft(f"foreign-{index}", "foreign.noted", 1, "system", "", b"{}", b"{}")
+            world.store.append(STREAM, [draft], expected_seq=None)
+            world.ports.clock.sleep(0.0003)
+
+    for task in [world.ports.spawn(look), world.ports.spawn(look), world.ports.spawn(write)]:
+        task.join()
+    world.loop.wait_quiescent()
+
+
+@OPEN
+def test_a_state_that_is_folded_again_is_never_seen_half() -> None:
+    for seed in SEEDS:
+        _run(seed, _never_half_folded)
+
+
+class Scarce(SimulatedPorts):
+    """Ports that have no thread for the n-th effect."""
+
+    room = 10
+
+    def spawn(self, function: Callable[..., object], *args: object, name: str = "worker") -> Any:
+        self.room -= name == "effect"
+        if self.room < 0:
+            raise RuntimeError("can't start new thread")
+        return super().spawn(function, *args, name=name)
+
+
+@OPEN
+def test_a_lack_of_threads_is_heard_by_everyone() -> None:
+    for seed in SEEDS:
+        with Scarce(seed) as ports:
+            _all_hear(World(ports), RuntimeError)
+
+
+def _all_hear(world: World, kind: type[BaseException]) -> None:
+    ends = list[str]()
+
+    def submit(number: int) -> None:
+        with pytest.raises(kind):
+            add_for_ever(world, number)
+        ends.append("heard")
+
+    def wait() -> None:
+        with pytest.raises(kind):
+            world.loop.wait_until(lambda state: False)
+        ends.append("heard")
+
+    for task in [*(world.ports.spawn(submit, number) for number in range(3)), world.ports.spawn(wait)]:
+        task.join()
+    assert ends == ["heard"] * 4
+
+
 def _half_a_decision(world: World) -> None:
     with pytest.raises(HarnessError):
         world.loop.submit(Broken("item"))
@@ -419,21 +501,7 @@ def test_a_predicate_that_raises_hurts_its_waiter_only() -> None:
 
 def _broken_hook(world: World) -> None:
     world.fails_at = 5
-    ends = list[str]()
-
-    def submit(number: int) -> None:
-        with pytest.raises(ZeroDivisionError):
-            add_for_ever(world, number)
-        ends.append("heard")
-
-    def wait() -> None:
-        with pytest.raises(ZeroDivisionError):
-            world.loop.wait_until(lambda state: False)
-        ends.append("heard")
-
-    for task in [*(world.ports.spawn(submit, number) for number in range(3)), world.ports.spawn(wait)]:
-        task.join()
-    assert ends == ["heard"] * 4
+    _all_hear(world, ZeroDivisionError)
 
 
 def test_a_hook_that_raises_is_heard_by_everyone() -> None:
