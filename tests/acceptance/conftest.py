@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ PATIENCE_SECONDS = 20.0
 class Play:
     """One project, and a host on it."""
 
-    def __init__(self, root: Path, patch: pytest.MonkeyPatch, replies: Sequence[Mapping[str, Any]], **files: Any) -> None:
+    def __init__(
+        self, root: Path, patch: pytest.MonkeyPatch, replies: Sequence[Mapping[str, Any]], **files: Any
+    ) -> None:
         self.site: Site = write_site(root, replies=replies, **{"stages": one_stage(), **files}).enter(patch)
         self._seen = threading.Condition()
         self._types: list[str] = []
@@ -47,16 +49,16 @@ class Play:
         with self._seen:
             assert self._seen.wait_for(lambda: self._types.count(kind) >= count, PATIENCE_SECONDS), self._types
 
-    def run(self, on_ask: str = "suspend", **more: Any) -> Mapping[str, Any]:
+    def run(self, on_ask: str = "suspend", **more: Any) -> Any:
         return self.host.run("Go.", on_ask=on_ask, **more)
 
     def answer(self, item: Mapping[str, Any], decision: str = "approve", **more: Any) -> Any:
         return self.host.answer(item["id"], decision, digest=item["digest"], **more)
 
-    def resume(self, on_ask: str = "suspend", **more: Any) -> Mapping[str, Any]:
+    def resume(self, on_ask: str = "suspend", **more: Any) -> Any:
         return self.host.resume("@last", on_ask=on_ask, **more)
 
-    def pending(self) -> Sequence[Mapping[str, Any]]:
+    def pending(self) -> Any:
         return self.host.approvals()
 
     def types(self) -> list[str]:

@@ -39,7 +39,7 @@ def test_an_effect_that_asks_runs_under_a_grant_that_the_log_names(play: Any) ->
     [granted] = [event for event in events if event.type == "approval.granted"]
     [started] = [event for event in events if event.type == "harness.tool_call.started"]
     assert json.loads(started.refs)["causation_id"] == granted.id
-    assert [event.type for event in events].index("approval.granted") < [event.type for event in events].index("harness.tool_call.started")
+    assert granted.seq < started.seq
 
 
 @pytest.mark.req("B-159")

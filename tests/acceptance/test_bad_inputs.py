@@ -17,7 +17,7 @@ import pytest
 
 from harness_core import Host
 from harness_core.cli.main import main
-from tests.reference import HARNESS, POLICIES, Site, calls, cases, notes, one_stage, says, write_site
+from tests.reference import HARNESS, Site, calls, cases, notes, one_stage, says, write_site
 
 CASES = cases("runtime")
 MILLION = "x" * 1_000_000
@@ -60,7 +60,8 @@ def sessions(harness: Command) -> list[str]:
 
 STAGES = json.dumps(one_stage())
 LEVELS = [f"k{level}" for level in range(24)]
-BOMB = "".join(f"{key}: &{key} {{x: {inner}, y: {inner}}}, " for inner, key in zip(["1", *(f"*{k}" for k in LEVELS)], LEVELS))
+INNER = ["1", *(f"*{level}" for level in LEVELS[:-1])]
+BOMB = "".join(f"{key}: &{key} {{x: {inner}, y: {inner}}}, " for inner, key in zip(INNER, LEVELS, strict=True))
 WRONG: dict[str, tuple[str, bytes, str]] = {
     "an unknown key": ("harness", b"run: {max_turn: 3}\n", "max_turn"),
     "a key of no file": ("policies", b"approvals_required: true\n", "approvals_required"),

@@ -1,4 +1,4 @@
-"""Resume: only what is there and may go on, only under what it was started with, and never a second time for what is done."""
+"""Resume: what is there and may go on does, under what it was started with, and nothing is done a second time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from harness_core import Host
 from harness_core.cli.errors import exit_of
 from harness_hookspecs.errors import Drift, HarnessError, IllegalMove, NotFound
-from tests.reference import REFERENCE, calls, cases, one_stage, says, write_reference
+from tests.reference import REFERENCE, calls, cases, says, write_reference
 
 CASES = cases("runtime")
 ASK = [calls(("unkeyed", {"note": "before"})), calls(("network", {"note": "asked"})), says("done")]
@@ -44,8 +44,8 @@ def test_a_name_of_nothing_resumes_nothing(play: Any, named: str) -> None:
 @pytest.mark.inv("I-20")
 @pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
 def test_what_has_ended_is_not_resumed(play: Any, end: str) -> None:
-    replies = [calls(("network", {"note": "a"}))] if end == "cancelled" else [says("done")] if end == "completed" else []
-    session = play(*(replies or [{"error": {"code": "provider.unavailable"}}]))
+    replies = {"completed": says("done"), "failed": {"error": {"code": "provider.unavailable"}}}
+    session = play(replies.get(end, calls(("network", {"note": "a"}))))
     session.run()
     if end == "cancelled":
         session.host.cancel("@last")

@@ -449,14 +449,12 @@ def test_there_is_no_context_without_a_writer(play: Any, monkeypatch: pytest.Mon
 
 @pytest.mark.req("A-58")
 def test_a_manifest_that_does_not_hash_to_its_name_is_not_appended(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness_core.shell import perform_role
-
-    made = perform_role.worker_manifest
+    from harness_core.shell.manifests import worker_manifest
 
     def tampered(*args: Any, **more: Any) -> Any:
-        return made(*args, **more)._replace(content=b"{}")
+        return worker_manifest(*args, **more)._replace(content=b"{}")
 
-    monkeypatch.setattr(perform_role, "worker_manifest", tampered)
+    monkeypatch.setattr("harness_core.shell.perform_role.worker_manifest", tampered)
     session = play(says("unused"))
     assert session.run()["failure"]["code"] == "vocabulary.hash"
     assert "harness.session.started" not in session.types()
@@ -481,7 +479,7 @@ def test_a_prompt_hash_that_is_not_the_requests_is_not_appended(play: Any, monke
 @pytest.mark.req("A-70")
 @pytest.mark.parametrize(("caller", "taken"), [("model", True), ("code", True), ("runtime", False), ("", False)])
 def test_a_tool_is_called_by_the_model_or_by_code(caller: str, taken: bool) -> None:
-    payload = {"callId": "c", "caller": caller, "toolName": "t", "args": {}, "result": None}
+    payload: dict[str, Any] = {"callId": "c", "caller": caller, "toolName": "t", "args": {}, "result": None}
     if taken:
         check_payload("harness.tool_call.succeeded", payload)
         return

@@ -47,7 +47,9 @@ class Terminal:
         """Its exit code, once it has ended."""
         self.child.expect(pexpect.EOF)
         self.child.close()
-        return int(self.child.exitstatus)
+        code: int | None = self.child.exitstatus
+        assert code is not None
+        return code
 
 
 @pytest.fixture

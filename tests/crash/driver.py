@@ -1,12 +1,12 @@
 """Orders on stdin, one JSON document a line; each is carried out in a process of its own and answered on stdout.
 
-An order ``{"phase", "failpoint", "meanwhile"}`` makes a child that plays that phase of the reference session in the folder
-this process was started in, with that ``HARNESS_FAILPOINT``; while a failpoint has stopped it, ``meanwhile`` is carried out. What
-the phase gives is printed with how the child ended. Children are forked from a process that has imported everything, which
-makes each cost hundredths of a second.
+An order ``{"phase", "failpoint", "meanwhile"}`` makes a child that plays that phase of the reference session in the
+folder this process was started in, with that ``HARNESS_FAILPOINT``; while a failpoint has stopped it, ``meanwhile`` is
+carried out. What the phase gives is printed with how the child ended. Children are forked from a process that has
+imported everything, which makes each cost hundredths of a second.
 
-A child writes outside of what is under test, as it happens: ``acks`` gets a line for each event it was told of, ``asked`` one
-for each call of the provider.
+A child writes outside of what is under test, as it happens: ``acks`` gets a line for each event it was told of,
+``asked`` one for each call of the provider.
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ def _counted(complete: Callable[..., Any]) -> Callable[..., Any]:
 # ------------------------------------------------------------------------------------------------------- phases
 
 
-def begin(host: Host) -> Mapping[str, Any]:
+def begin(host: Host) -> Any:
     """The session from its start to where it waits for a person."""
     return host.run(TEXT, on_ask="suspend")
 
 
-def answer(host: Host) -> Mapping[str, Any]:
+def answer(host: Host) -> Any:
     """A person elsewhere approves what waits; nobody runs the session meanwhile."""
     [item] = host.approvals()
     host.answer(item["id"], "approve", digest=item["digest"])
     return host.session("@last")
 
 
-def resume(host: Host) -> Mapping[str, Any]:
+def resume(host: Host) -> Any:
     """The session from where it stopped to the next stop."""
     return host.resume("@last", on_ask="suspend")
 
 
-def finish(host: Host) -> Mapping[str, Any]:
+def finish(host: Host) -> Any:
     """Whatever is there, to its end: begun when nothing is, answered and settled where something waits."""
     document = _taken_over(host)
     while not _is_final(document):
@@ -89,7 +89,7 @@ def finish(host: Host) -> Mapping[str, Any]:
     return look(host)
 
 
-def _taken_over(host: Host) -> Mapping[str, Any]:
+def _taken_over(host: Host) -> Any:
     if not host.sessions():
         return begin(host)
     document = host.session("@last")

@@ -143,8 +143,8 @@ def keeping(task: RoleTask, ctx: RoleContext) -> Any:
 
 def asking(task: RoleTask, ctx: RoleContext) -> Any:
     """Asks twice in one scope and once in another."""
-    turns = [ctx.model.complete(_question(text), scope=scope).text for text, scope in (("a", ""), ("b", ""), ("c", "s"))]
-    return _said(turns)
+    asked = (("a", ""), ("b", ""), ("c", "s"))
+    return _said([ctx.model.complete(_question(text), scope=scope).text for text, scope in asked])
 
 
 def impostor(task: RoleTask, ctx: RoleContext) -> Any:

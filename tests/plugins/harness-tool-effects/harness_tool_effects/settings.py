@@ -19,6 +19,6 @@ class EffectsSettings(BaseModel):
     )
     probes: bool = Field(
         True,
-        description="Whether the set looks into its file when it is asked what became of a call; false: it never knows.",
+        description="Whether the set looks into its file when asked what became of a call; false: it never knows.",
         json_schema_extra={"x-untrusted": "no"},
     )
