@@ -27,9 +27,10 @@ def demo(ctx: click.Context, directory: str | None) -> int:
     Makes a small project in DIR (default: demo in the cache folder) and runs one session there: context from git, two
     stages, a reply that a check refuses, an approval. What was made stays, to look at and to change.
     """
-    project = _make(directory)
+    options = options_of(ctx)
+    project = _make(directory or options.project)
     complain(f"project {project}")
-    ctx.obj = options_of(ctx)._replace(project=str(project))
+    ctx.obj = options._replace(project=str(project))
     code = follow(ctx, "deny", {}, lambda host, _: host.start(TEXT, on_ask="deny"))
     complain(f"again   cd {shlex.quote(str(project))} && harness run {shlex.quote(TEXT)}")
     return code
