@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -152,14 +153,45 @@ def test_the_command_names_the_event_and_exits_with_15(
     assert main(["replay", "@last", "--mode", "skip-inference"]) == 0
 
 
+@pytest.fixture
+def another(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Site]:
+    """Makes a project of its own for the same role, and goes there as the same person."""
+
+    def make(name: str, temperature: float = 0.0) -> Site:
+        files = {"harness": {"bind": {"worker.ai-generate": "acme"}}, "stages": one_stage(on_failure="failed")}
+        made = write_site(site.project.parents[1] / tmp_path.name / name, replies=[], **files)
+        own = Site(made.project, {**made.env, "XDG_CACHE_HOME": site.env["XDG_CACHE_HOME"]}, made.effects_file)
+        models = json.loads((own.project / ".harness" / "models.yaml").read_text(encoding="utf-8"))
+        models["models"]["scripted"]["inference"] = {"temperature": temperature}
+        own.enter(monkeypatch).write("models", models)
+        return own
+
+    return make
+
+
 def test_a_role_that_suspends_itself_fails_its_call_and_not_the_session_s_loop(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    another: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = {"harness": {"bind": {"worker.ai-generate": "acme"}}, "stages": one_stage(on_failure="failed")}
-    own = write_site(site.project.parents[1] / "own", replies=[], **files)
-    own.enter(monkeypatch)
+    another("own")
     monkeypatch.setenv("ACME_ROLE", "suspends")
     with Host.open() as host:
         session = host.run("Go.")
         assert (session["status"], session["failure"]["code"]) == ("failed", "role.suspended_itself")
         assert host.replay("@last", "skip-inference")["equal"]
+
+
+def test_a_role_that_makes_no_call_is_held_to_its_manifest_too(
+    another: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACME_ROLE", "at once")
+    own = another("own")
+    with Host.open() as host:
+        assert host.run("Go.")["status"] == "completed"
+        assert host.replay("@last", "skip-inference")["equal"]
+    warmer = another("warmer", temperature=0.5)
+    own.enter(monkeypatch)
+    Site(warmer.project, own.env, own.effects_file).write("script", "")
+    with Host.open() as host:
+        diverged = host.replay("@last", "skip-inference", warmer.project)["diverged"]
+        assert diverged["seq"] == seq_of(host, "harness.session.started")
+        assert [change["field"] for change in diverged["replayed"]["changes"]] == ["params"]

@@ -295,6 +295,20 @@ def test_a_denial_because_nobody_may_be_asked_lets_the_role_go_on_at_once(awaite
     assert [type(effect).__name__ for effect in react(play.state)] == ["RunRole"]
 
 
+def test_a_question_that_another_one_takes_the_place_of_is_waited_for_no_longer() -> None:
+    play = played(at_role)
+    await_it(play)
+    count = len(play.facts)
+    ask(play, "bypassed", "yolo", args=2)
+    assert play.types(count) == [
+        "approval.superseded",
+        "session.resumed",
+        "approval.requested",
+        "approval.bypassed",
+    ]
+    assert [type(effect).__name__ for effect in react(play.state)] == ["RunRole"]
+
+
 def test_of_two_questions_the_session_waits_until_the_last_is_answered() -> None:
     play = played(at_role)
     ids = [ask(play, call_id=call_id) for call_id in ("c1", "c2")]
