@@ -383,6 +383,7 @@ def test_there_are_three_sets_of_ports() -> None:
     for kind in PORT_SETS:
         made = make_ports(kind)
         assert made.clock.now().tzinfo is not None
+        assert made.concurrent == (kind != "inline")
         made.close()
     with pytest.raises(ConfigError, match="threads, inline, simulated"):
         make_ports("fibres")

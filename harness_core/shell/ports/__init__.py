@@ -19,6 +19,8 @@ class HostPorts(Ports, Protocol):
     """What the host itself has of ports, beside what plugins see."""
 
     failpoints: Failpoints
+    concurrent: bool
+    """Whether spawned work goes on beside its spawner; a watch that never ends must not be spawned where it is not."""
 
     def close(self) -> None:
         """Give back threads that wait for work; called last, by the thread that made the ports."""

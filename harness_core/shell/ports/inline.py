@@ -23,6 +23,8 @@ class InlinePorts:
     """One thread. Spawned work runs before ``spawn`` returns; what it spawns itself runs after it, or as soon as
     somebody waits. A wait with a timeout really lasts that long, for nobody is there to end it."""
 
+    concurrent = False
+
     def __init__(self) -> None:
         self.clock = RealClock()
         self.ids = RealIds()

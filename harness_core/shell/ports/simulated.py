@@ -38,6 +38,8 @@ class SimulatedPorts:
         watchdog_seconds: Real time without a port call after which all stacks are dumped.
     """
 
+    concurrent = True
+
     def __init__(self, seed: int = 0, *, watchdog_seconds: float = 2.0) -> None:
         self.seed = seed
         self.baton = Baton(seed, watchdog_seconds=watchdog_seconds)

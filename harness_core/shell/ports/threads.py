@@ -27,6 +27,8 @@ _MAX_IDLE_WORKERS = 16
 class ThreadPorts:
     """Ports over threads. Workers are daemons and are used again; at most sixteen idle ones are kept."""
 
+    concurrent = True
+
     def __init__(self) -> None:
         self.clock = RealClock()
         self.ids = RealIds()
