@@ -12,6 +12,7 @@ import pytest
 from harness_core import Host
 from harness_core.cli.main import main
 from harness_core.shell.config.effective import EffectiveConfig
+from harness_core.shell.recorder import RoleCallRecorder
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.kit.canonical import canonical, digest
 from tests.reference import calls, one_stage, says
@@ -103,6 +104,40 @@ def test_a_model_and_a_tool_find_the_intent_of_their_own_call_in_the_log_when_th
             if intent["toolName"] == f"watch_{look['what']}"
         ]
         assert (own["effectClass"], own["argsDigest"]) == (look["what"], digest({"kind": look["what"]}))
+
+
+# ------------------------------------------------------------------------------------------------ the manifest
+
+
+@pytest.mark.req("A-58")
+@pytest.mark.parametrize("tampered", [False, True])
+def test_a_manifest_hash_under_which_no_manifest_stands_is_not_appended(
+    play: Any, monkeypatch: pytest.MonkeyPatch, tampered: bool
+) -> None:
+    opened = RoleCallRecorder.open
+
+    def open_with_another_hash(self: Any, facts: Any, blobs: Any, manifest: Any) -> None:
+        """The content stays as it is, under its own hash; only what the event says of it is wrong."""
+        changed = [
+            fact._replace(payload={**fact.payload, "manifestHash": "0" * 64})
+            if fact.type == "harness.session.started"
+            else fact
+            for fact in facts
+        ]
+        opened(self, changed, blobs, manifest)
+
+    if tampered:
+        monkeypatch.setattr(RoleCallRecorder, "open", open_with_another_hash)
+    session = play(says("done"))
+    document = session.run()
+    if tampered:
+        assert (document["status"], document["failure"]["code"]) == ("failed", "vocabulary.hash")
+        assert {"harness.session.started", "harness.model.called"}.isdisjoint(session.types())
+        return
+    [started] = session.payloads("harness.session.started")
+    content = session.host.artifact(f"artifact://sha256-{started['manifestHash']}")
+    assert content == canonical(json.loads(content))
+    assert (json.loads(content)["role"], digest(json.loads(content))) == (started["role"], started["manifestHash"])
 
 
 # ------------------------------------------------------------------------------------------------ large results
