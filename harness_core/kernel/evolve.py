@@ -17,11 +17,13 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def evolve(state: SessionState, event: Event) -> None:
-    """Fold ``event``; a type nobody knows is marked and skipped (B-92)."""
-    handler = HANDLERS.get(event.type)
-    if handler is not None:
-        handler(state, event)
-    elif event.type not in EVENTS and event.type not in state.unknown_types:
+    """Fold ``event``; a type nobody knows, or knows only in an older version, is marked and skipped (B-92)."""
+    known = EVENTS.get(event.type)
+    if known is not None and event.version <= known.version:
+        handler = HANDLERS.get(event.type)
+        if handler is not None:
+            handler(state, event)
+    elif event.type not in state.unknown_types:
         state.unknown_types.append(event.type)
     state.seq = event.seq
     state.updated_at = event.timestamp

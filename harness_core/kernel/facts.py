@@ -28,6 +28,7 @@ class Event(NamedTuple):
     payload: Mapping[str, Any]
     refs: Mapping[str, Any]
     timestamp: str = ""
+    version: int = 1
 
 
 class Decision(NamedTuple):

@@ -66,9 +66,8 @@ class SessionLoop:
         self._seq = 0
         for stored in self._store.read(self.stream):
             payload, refs = loads_trusted(stored.payload), loads_trusted(stored.refs)
-            self._machine.evolve(
-                self.state, Event(stored.seq, stored.id, stored.type, payload, refs, stored.timestamp)
-            )
+            event = Event(stored.seq, stored.id, stored.type, payload, refs, stored.timestamp, stored.version)
+            self._machine.evolve(self.state, event)
             self._seq = stored.seq
 
     def submit(self, command: Any, *, durable: bool = True) -> Any:

@@ -84,9 +84,8 @@ class ReplayReport:
 
 def decoded(stored: StoredEvent) -> Event:
     """A stored event as the fold wants it."""
-    return Event(
-        stored.seq, stored.id, stored.type, loads_trusted(stored.payload), loads_trusted(stored.refs), stored.timestamp
-    )
+    payload, refs = loads_trusted(stored.payload), loads_trusted(stored.refs)
+    return Event(stored.seq, stored.id, stored.type, payload, refs, stored.timestamp, stored.version)
 
 
 def fold(events: Iterator[StoredEvent], machine: SessionMachine) -> SessionState:

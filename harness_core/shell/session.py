@@ -14,7 +14,7 @@ from harness_core.kernel.facts import Event
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.approver import ApprovalAnswer
-from harness_hookspecs.errors import HarnessError, Locked
+from harness_hookspecs.errors import HarnessError, Locked, StoreError
 from harness_hookspecs.host import HeldLock, Ports
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.provider import Chunk
@@ -137,9 +137,16 @@ class OwnedSession:
             first: A command that everything else depends on, an accepted change of the configuration.
 
         Raises:
-            StoreError: The log cannot be read or written.
+            StoreError: The log cannot be read or written, or a newer version wrote in it (``store.newer_events``).
         """
         self.loop.load()
+        if self.state.unknown_types:
+            raise StoreError(
+                f"session {self.session_id[-8:]} has events this version does not know: "
+                f"{', '.join(self.state.unknown_types)}",
+                code="store.newer_events",
+                hint="it can be looked at here; go on with it where it was run last",
+            )
         if first is not None:
             self.loop.submit(first)
         self._take_inbox()

@@ -17,8 +17,9 @@ from harness_core.shell.opening import Opened, open_project
 from harness_core.shell.ports import make_ports
 from harness_core.shell.replay import CONTROL_TYPES
 from harness_core.shell.replaying import replay_session
-from harness_hookspecs.errors import ConfigError, NotFound
-from harness_hookspecs.store import Store, StoredEvent
+from harness_hookspecs.errors import ConfigError, NotFound, StoreError
+from harness_hookspecs.events import EVENTS
+from harness_hookspecs.store import Draft, Store, StoredEvent
 from tests.reference import REFERENCE, Site, calls, one_stage, says, write_reference, write_site
 
 READS = {"read", "read_all", "head", "blob", "summaries", "take", "posted", "change_counter", "close"}
@@ -352,6 +353,28 @@ def test_a_session_that_went_on_under_another_configuration_replays_equal_under_
         assert host.resume("@last", accept_drift=True)["status"] == "completed"
         assert [event.type for event in host.events("@last")].count("config.migrated") == 1
         assert replayed(host)["roles_entered"] == 2
+
+
+@pytest.mark.req("B-92")
+@pytest.mark.inv("I-11")
+@pytest.mark.parametrize(("kind", "version"), [("acme.thing", 1), ("role.note", EVENTS["role.note"].version + 1)])
+def test_a_log_that_a_newer_version_wrote_in_is_read_and_replayed_and_not_gone_on_with(
+    enter: Callable[..., Site], kind: str, version: int
+) -> None:
+    enter(calls(("network", {"note": "a"})), says("done"))
+    with Host.open() as host:
+        session = host.run("Go.", on_ask="suspend")
+        stream, seq = f"session:{session['id']}", session["last_seq"]
+        foreign = Draft(session["id"], kind, version, "system", session["updated_at"], b"{}", b'{"any":"thing"}', None)
+        host.store.append(stream, [foreign], expected_seq=seq)
+        assert host.session("@last")["status"] == "awaiting_approval"
+        assert replayed(host)["events"] == seq + 1
+        ways: list[Callable[[], Any]] = [lambda: host.resume("@last"), lambda: host.cancel("@last")]
+        for going_on in ways:
+            with pytest.raises(StoreError) as caught:
+                going_on()
+            assert (caught.value.code, kind in caught.value.message) == ("store.newer_events", True)
+        assert host.store.head(stream).seq == seq + 1
 
 
 # ----------------------------------------------------------------------- under another configuration

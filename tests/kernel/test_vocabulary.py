@@ -69,15 +69,13 @@ def test_every_request_is_closed_by_one_ending_of_its_own() -> None:
     assert EVENTS.keys() >= set().union(*endings.values())
 
 
-@pytest.mark.req("B-92")
-@pytest.mark.inv("I-11")
-def test_a_reader_passes_over_a_type_it_does_not_know_and_marks_it() -> None:
+def test_a_fold_passes_over_what_it_does_not_know_and_marks_it() -> None:
     play = Play(definition()).to_artifact()
     before = state_hash(play.state)
-    for name in ("workflow.version_registered", "acme.thing", "acme.thing"):
-        assert name not in EVENTS
-        evolve(play.state, Event(play.state.seq + 1, "foreign", name, {"any": "thing"}, {}))
-    assert play.state.unknown_types == ["workflow.version_registered", "acme.thing"]
+    newer = EVENTS["session.cancelled"].version + 1
+    for name, version in (("acme.thing", 1), ("acme.thing", 1), ("session.cancelled", newer)):
+        evolve(play.state, Event(play.state.seq + 1, "foreign", name, {"any": "thing"}, {}, "", version))
+    assert play.state.unknown_types == ["acme.thing", "session.cancelled"]
     assert state_hash(play.state) == before
 
 
