@@ -103,6 +103,7 @@ class Setup:
 
 def _failed(code: str, message: str, output: str, log: Path) -> Stop:
     code, hint = reason_of(output, code)
+    message += ": the package index cannot be reached" if code == "network" else ""
     why = "\n".join([line for line in output.splitlines() if line.strip()][-8:])
     return Stop(code, message, where=log, hint=hint, why=why)
 
