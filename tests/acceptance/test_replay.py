@@ -355,6 +355,23 @@ def test_a_session_that_went_on_under_another_configuration_replays_equal_under_
         assert replayed(host)["roles_entered"] == 2
 
 
+def test_a_session_whose_call_was_begun_anew_after_an_accepted_change_replays_equal(
+    enter: Callable[..., Site],
+) -> None:
+    site = enter(calls(("network", {"note": "a"})), says("done"))
+    models = json.loads((site.project / ".harness" / "models.yaml").read_text(encoding="utf-8"))
+    with Host.open() as host:
+        host.run("Go.", on_ask="suspend")
+    models["models"]["scripted"]["inference"] = {"temperature": 0.1}
+    site.write("models", models)
+    with Host.open() as host:
+        host.resume("@last", on_ask="suspend", accept_drift=True)
+        answered(host)
+        assert host.session("@last")["status"] == "completed"
+        assert "retry.scheduled" in [event.type for event in host.events("@last")]
+        assert replayed(host)["roles_entered"] == 1
+
+
 @pytest.mark.req("B-92")
 @pytest.mark.inv("I-11")
 @pytest.mark.parametrize(("kind", "version"), [("acme.thing", 1), ("role.note", EVENTS["role.note"].version + 1)])

@@ -163,6 +163,14 @@ def test_a_context_that_cannot_be_made_is_a_failed_attempt_too() -> None:
     assert play.last("session.failed")["code"] == "context.source"
 
 
+@pytest.mark.parametrize("policy", [retry("retry", 1), retry("fail_fast"), retry("fail_safe"), retry("corrective", 2)])
+def test_an_attempt_that_an_accepted_change_ended_is_begun_anew_and_is_nobody_s_fault(policy: RetryPolicy) -> None:
+    play = failing(policy, ON_SUCCESS, ("retries == 1", "next"))
+    assert fail(play, "config.migrated") == ["retry.scheduled", "context.requested"]
+    assert play.state.visit is not None
+    assert (play.state.visit.attempt, play.state.visit.retries, play.state.visit.feedback) == (2, 0, None)
+
+
 # -------------------------------------------------------------------------------------- `retry` as a target
 
 

@@ -97,6 +97,13 @@ def test_rules_read_the_status_of_the_artifact_and_the_failed_attempts(status: s
     assert play.last("artifact.accepted")["status"] == status
 
 
+def test_rules_read_the_body_of_the_artifact_and_the_log_does_not_repeat_it() -> None:
+    play = Play(definition(stage("work", ('artifact.body.next == "one"', "one"), ("true", "failed")), stage("one")))
+    play.succeed(body={"next": "one", "text": "long"})
+    taken = play.last("transition.taken")
+    assert (taken["target"], taken["values"]) == ("one", {"artifact": {"status": "success", "type": "text"}})
+
+
 def test_rules_read_the_stage_and_how_often_it_was_visited() -> None:
     play = Play(definition(stage("work", ('stage == "work" && visit.index < 1', "work"), ("true", "completed"))))
     play.succeed()
