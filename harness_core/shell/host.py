@@ -63,6 +63,7 @@ class Host:
         self._owned: dict[str, OwnedSession] = {}
         self._on_event, self._on_chunk, self._trace = on_event, on_chunk, trace
         self._world: SessionWorld | None = None
+        self._made_ports: Any = None  # closed with the host; ports that were handed in belong to the caller
 
     @classmethod
     def open(
@@ -97,7 +98,9 @@ class Host:
             sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
         doors = make_ports(ports) if isinstance(ports, str) else ports
         opened = open_project(project, doors, overrides=overrides, flags=options, terminal=terminal)
-        return cls(opened, on_event=on_event, on_chunk=on_chunk, trace=trace)
+        host = cls(opened, on_event=on_event, on_chunk=on_chunk, trace=trace)
+        host._made_ports = doors if isinstance(ports, str) else None
+        return host
 
     def __enter__(self) -> Self:
         return self
@@ -399,6 +402,8 @@ class Host:
         if self._store is not None:
             self._store.close()
             self._store = None
+        if self._made_ports is not None:
+            self._made_ports.close()
 
     # -- inside ---
 

@@ -60,15 +60,13 @@ class SessionLoop:
 
     def load(self) -> None:
         """Fold the stream; called before the first command, and again after a failed append."""
-        self._held = Batch()
-        self._riding = []
-        self.state = self._machine.new_state()
-        self._seq = 0
+        state, seq = self._machine.new_state(), 0
         for stored in self._store.read(self.stream):
-            payload, refs = loads_trusted(stored.payload), loads_trusted(stored.refs)
-            event = Event(stored.seq, stored.id, stored.type, payload, refs, stored.timestamp, stored.version)
-            self._machine.evolve(self.state, event)
-            self._seq = stored.seq
+            payload, refs, seq = loads_trusted(stored.payload), loads_trusted(stored.refs), stored.seq
+            event = Event(seq, stored.id, stored.type, payload, refs, stored.timestamp, stored.version)
+            self._machine.evolve(state, event)
+        self._held, self._riding = Batch(), []
+        self.state, self._seq = state, seq  # at once: others look at it meanwhile
 
     def submit(self, command: Any, *, durable: bool = True) -> Any:
         """Run a command through a turn and wait for it; returns the decision's reply.
@@ -194,12 +192,18 @@ class SessionLoop:
                 self._turning = False
                 self._token.release()
             self.wake()
-            for effect in effects:
-                self._ports.spawn(self._work, effect, name="effect")
+            self._start(effects)
             rounds += 1
             if rounds >= _MAX_ROUNDS and self._inbox:
                 self._ports.spawn(self._lead, name="lead")
                 return
+
+    def _start(self, effects: list[Any]) -> None:
+        try:
+            for effect in effects:
+                self._ports.spawn(self._work, effect, name="effect")
+        except BaseException as error:  # no thread is left: what does not begin never ends
+            self.stop(error)
 
     def _work(self, effect: Any) -> None:
         """A worker: perform, submit the outcome, take one follow-up effect oneself."""
@@ -250,13 +254,14 @@ class SessionLoop:
             try:
                 if any(ticket.durable for ticket in tickets) or self._must_commit(effects):
                     self._commit()
-            except StoreConflict:
-                if self._stopped:  # the session was given back meanwhile, and somebody else goes on with it
+            except StoreConflict as conflict:
+                # Given back meanwhile, so that somebody else goes on with it; or a key that stands for something else.
+                if self._stopped or conflict.code == "store.key_conflict":
                     raise
                 self._fold_again()
                 continue
             if self._held.drafts:
-                self._riding += [ticket.command for ticket in tickets if ticket.error is None]
+                self._riding += [one.command for one in tickets if one.error is None and one.command is not None]
             self._running.update({effect.key: effect for effect in effects})
             return effects
         raise InternalError("the head of the stream moved again and again", code="store.conflict")
@@ -359,7 +364,7 @@ class SessionLoop:
     def _hand_out(self, tickets: list[Ticket], effects: list[Any]) -> list[Any]:
         rest = deque(effects)
         for ticket in tickets:
-            if ticket.takes_effect and rest:
+            if ticket.takes_effect and ticket.error is None and rest:
                 ticket.effect = rest.popleft()
             ticket.gate.release()
         return list(rest)

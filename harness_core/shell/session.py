@@ -14,7 +14,7 @@ from harness_core.kernel.facts import Event
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.approver import ApprovalAnswer
-from harness_hookspecs.errors import HarnessError, Locked, StoreError
+from harness_hookspecs.errors import HarnessError, Locked
 from harness_hookspecs.host import HeldLock, Ports
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.provider import Chunk
@@ -154,7 +154,8 @@ class OwnedSession:
         if self._failures and self.state.plugin_failures == 0:
             self.loop.submit(PluginsFailed(self._failures))
         self._ask_again()
-        self._ports.spawn(self._watch_inbox, name="inbox")
+        if getattr(self._ports, "concurrent", True):  # with one thread nobody could look while work is done
+            self._ports.spawn(self._watch_inbox, name="inbox")
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Wait until it is final, paused or nothing is under way any more; raises what stopped it.

@@ -28,7 +28,6 @@ from harness_store_memory.store import MemoryStore
 
 STREAM = "session:toy"
 SEEDS = range(2_000 if os.environ.get("HARNESS_TEST_PROFILE") == "deep" else 60)
-OPEN = pytest.mark.xfail(strict=False, reason="the loop does not keep this yet")
 CHAINS, PARTS = 2, 3  # an item has two chains of three parts each
 
 
@@ -406,7 +405,6 @@ def _quiet_effects(world: World) -> None:
     _foreign_events(world)
 
 
-@OPEN
 def test_a_moved_head_is_no_matter_for_an_effect_without_an_outcome() -> None:
     for seed in range(200):
         _run(seed, _quiet_effects, waiting=WAITING["nothing waits"])
@@ -435,7 +433,6 @@ def _never_half_folded(world: World) -> None:
     world.loop.wait_quiescent()
 
 
-@OPEN
 def test_a_state_that_is_folded_again_is_never_seen_half() -> None:
     for seed in SEEDS:
         _run(seed, _never_half_folded)
@@ -453,7 +450,6 @@ class Scarce(SimulatedPorts):
         return super().spawn(function, *args, name=name)
 
 
-@OPEN
 def test_a_lack_of_threads_is_heard_by_everyone() -> None:
     for seed in SEEDS:
         with told(f"seed {seed}"), Scarce(seed) as ports:
