@@ -16,6 +16,7 @@ DETERMINISTIC_CODES = frozenset(
         "approval.denied_unattended",
         "executor.not_available",
         "executor.stalled",
+        "executor.too_many_calls",
         "plugin.bound_broken",
         "plugin.raised",
         "provider.model_file",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -152,20 +153,25 @@ def _execute(state: SessionState, definition: Definition, visit: Visit, executor
     requests, error = guarded(lambda: tuple(executor.next(executor_state)))
     if error is not None:
         return _attempt_over(state, definition, error)
-    facts: list[Fact] = []
-    blobs: dict[str, bytes] = {}
     for request in requests:
         if isinstance(request, Finish):
             return _finish(state, stage, request)
         if not isinstance(request, RoleCall):
             return _attempt_over(state, definition, _error_of(request))
-        if request.request_id not in visit.requested:
-            fact, task_ref, task = _role_call(state, visit, request)
-            facts.append(fact)
-            blobs[task_ref] = task
-    if not facts:
+    return _ask_roles(state, definition, visit, requests)
+
+
+def _ask_roles(state: SessionState, definition: Definition, visit: Visit, calls: Sequence[RoleCall]) -> Decision:
+    """Ask for the calls that are not asked for yet; an executor that has none, or has too many, is at its end."""
+    fresh = {call.request_id: call for call in calls if call.request_id not in visit.requested}
+    if not fresh:
         return _attempt_over(state, definition, HarnessError("the executor asks for nothing", code="executor.stalled"))
-    return Decision(tuple(facts), blobs)
+    limit = definition.limits.calls_per_attempt
+    if len(visit.requested) + len(fresh) > limit:
+        error = HarnessError(f"the executor asks for more than {limit} role calls", code="executor.too_many_calls")
+        return _attempt_over(state, definition, error)
+    asked = [_role_call(state, visit, call) for call in fresh.values()]
+    return Decision(tuple(fact for fact, _, _ in asked), {ref: task for _, ref, task in asked})
 
 
 def _role_call(state: SessionState, visit: Visit, request: RoleCall) -> tuple[Fact, str, bytes]:

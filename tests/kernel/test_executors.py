@@ -55,6 +55,7 @@ ODD: dict[str, tuple[Executor, str]] = {
     "raises one of ours": (Odd(next=raising(HarnessError("no", code="executor.own"))), "executor.own"),
     "asks for nothing": (Odd(next=lambda state: ()), "executor.stalled"),
     "asks the same again": (Odd(next=lambda state: (_call("always the same"),)), "executor.stalled"),
+    "asks twice for one": (Odd(next=lambda state: (_call("one"), _call("one"))), "executor.stalled"),
     "gives no requests": (Odd(next=lambda state: None), "plugin.raised"),
     "fails": (Odd(next=lambda state: (Fail(code="executor.said", message="no"),)), "executor.said"),
     "wants a child": (Odd(next=lambda state: (ChildSession(request_id="c", input={}),)), "executor.not_available"),
@@ -72,6 +73,16 @@ def test_an_executor_that_breaks_fails_its_attempt_and_never_the_loop(executor: 
             play.role()
     assert play.last("session.failed")["code"] == code
     assert play.types().count("stage.entered") == 1
+
+
+@pytest.mark.req("B-05")
+def test_an_executor_that_would_ask_for_ever_is_stopped() -> None:
+    plan = stage("work", ('artifact.status == "success"', "completed"), retry=retry("retry", 3))
+    play = Play(definition(plan, executors={"agent": Odd()}, calls_per_attempt=3)).to_role()
+    while not play.state.final:
+        play.role()
+    assert play.last("session.failed")["code"] == "executor.too_many_calls"
+    assert play.types().count("role.requested") == 3
 
 
 def test_an_executor_or_a_stage_that_a_migration_took_away_ends_the_session_and_says_so() -> None:
