@@ -14,7 +14,7 @@ from harness_core.kernel.facts import Event
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.approver import ApprovalAnswer
-from harness_hookspecs.errors import HarnessError, Locked
+from harness_hookspecs.errors import HarnessError, Locked, StoreError
 from harness_hookspecs.host import HeldLock, Ports
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.provider import Chunk
