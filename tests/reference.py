@@ -95,7 +95,7 @@ def write_site(
     (project / ".harness").mkdir(parents=True)
     effects = root / "effects.jsonl"
     env = {f"XDG_{name}_HOME": str(root / name.lower()) for name in ("CONFIG", "DATA", "STATE")}
-    cache = str(root.parent / "plugin-index")
+    cache = str(_shared(root) / "plugin-index")
     env |= {"HOME": str(root), "XDG_CACHE_HOME": cache, "HARNESS_EFFECTS_FILE": str(effects), "USER": "tester"}
     site = Site(project, env, effects)
     written: dict[str, Any] = {"models": _models(), "policies": POLICIES, "stages": stages, **files}
@@ -104,6 +104,11 @@ def write_site(
     _write(project, "script", {"schema": "harness.script/1", "replies": list(replies)})
     trust(site)
     return site
+
+
+def _shared(root: Path) -> Path:
+    """The folder that all tests of one process share: trying every plugin anew for each of them costs seconds."""
+    return next((folder for folder in root.parents if folder.name.startswith(("popen-", "pytest-"))), root.parent)
 
 
 def _models() -> dict[str, Any]:
