@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib import resources
 from typing import Any
 
 import pytest
 
 from harness_hookspecs.contracts.role import FakeRoleContext, FakeTool, RoleContract, calls, says
 from harness_hookspecs.errors import Cancelled, RoleError, ToolError
+from harness_hookspecs.manifest import MANIFEST_FILE, parse_manifest
 from harness_hookspecs.messages import (
     Message,
     OracleResponse,
@@ -69,6 +71,9 @@ class TestWorkflowRole(RoleContract):
 def test_it_is_the_default_for_all_six_roles() -> None:
     [offer] = harness_provide_roles()
     assert (offer.kind, offer.name, offer.roles) == ("role", "workflow", EXECUTOR_ROLES)
+    manifest = parse_manifest(resources.files("harness_role_workflow").joinpath(MANIFEST_FILE).read_bytes())
+    [promised] = manifest.provides
+    assert (promised.name, promised.roles, promised.default) == ("workflow", EXECUTOR_ROLES, True)
 
 
 @pytest.mark.req("A-41")
