@@ -102,11 +102,11 @@ def test_a_grant_covers_one_call_with_these_arguments(play: Any) -> None:
     seen = []
     for count in (1, 2, 3):
         [item] = session.pending()
-        seen.append((item["id"], item["digest"]))
+        seen += [item["id"], item["digest"]]
         session.answer(item)
         session.resume()
         assert session.effects() == ["a", "a", "b"][:count]
-    assert len(set(seen)) == 3  # equal arguments at another place are asked about again
+    assert len(set(seen)) == 6  # equal arguments at another place are asked about again
     assert all(item["consumed"] for item in session.host.approvals(history=True))
 
 

@@ -449,12 +449,17 @@ def test_there_is_no_context_without_a_writer(play: Any, monkeypatch: pytest.Mon
 
 @pytest.mark.req("A-58")
 def test_a_manifest_that_does_not_hash_to_its_name_is_not_appended(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness_core.shell.manifests import worker_manifest
+    from harness_core.shell.recorder import RoleCallRecorder
 
-    def tampered(*args: Any, **more: Any) -> Any:
-        return worker_manifest(*args, **more)._replace(content=b"{}")
+    opened = RoleCallRecorder.open
 
-    monkeypatch.setattr("harness_core.shell.perform_role.worker_manifest", tampered)
+    def tampered(self: Any, facts: Any, blobs: Any, manifest: Any) -> None:
+        for fact in facts:
+            if fact.type == "harness.session.started":
+                fact.payload["manifestHash"] = "0" * 64
+        opened(self, facts, blobs, manifest)
+
+    monkeypatch.setattr(RoleCallRecorder, "open", tampered)
     session = play(says("unused"))
     assert session.run()["failure"]["code"] == "vocabulary.hash"
     assert "harness.session.started" not in session.types()

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from harness_core.shell.ports.failpoints import FAILPOINTS
-from tests.reference import HARNESS, REFERENCE, Site, write_reference
+from tests.reference import HARNESS, REFERENCE, Site, one_stage, says, write_reference, write_site
 
 PHASES = ("begin", "answer", "resume")
 KEPT = ("data", "state", "effects.jsonl", "project/acks", "project/asked", "project/settled")
@@ -192,6 +192,21 @@ def test_a_stopped_owner_still_owns_its_session(reference: Reference) -> None:
 
 
 # -------------------------------------------------------------------------------------------------- the command line
+
+
+@pytest.mark.inv("I-16")
+def test_the_result_of_an_unkeyed_effect_is_kept_before_the_role_goes_on(tmp_path: Path) -> None:
+    bind = {"bind": {"worker.ai-generate": "dying"}}
+    tools = {"tools": {"effects": {"probes": False}}}
+    site = write_site(tmp_path, stages=one_stage(), replies=[says("unused")], harness=bind, tools=tools)
+    killed = subprocess.run(
+        [*HARNESS, "run", "Go."], cwd=site.project, env=site.process_env(HARNESS_PROBE_DIES="1"),
+        stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL
+    resumed = command(site, "resume", "@last")
+    assert (resumed.returncode, json.loads(resumed.stdout)["status"]) == (0, "completed")
+    assert len(site.effects()) == 1
 
 
 def command(site: Site, *words: str, failpoint: str = "") -> subprocess.CompletedProcess[str]:

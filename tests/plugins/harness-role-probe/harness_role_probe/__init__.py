@@ -25,6 +25,7 @@ _NAMES = (
     "swallowing",
     "returning-in-finally",
     "resuming",
+    "dying",
     "counting",
     "keeping",
     "asking",

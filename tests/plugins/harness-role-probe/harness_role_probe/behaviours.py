@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -125,6 +127,14 @@ def resuming(task: RoleTask, ctx: RoleContext) -> Any:
     return _said(sorted(done))
 
 
+def dying(task: RoleTask, ctx: RoleContext) -> Any:
+    """Is killed, when the environment says so, right after an effect that cannot be repeated."""
+    _call(ctx, "effects_unkeyed", "once")
+    if os.environ.get("HARNESS_PROBE_DIES"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return _said("alive")
+
+
 def counting(task: RoleTask, ctx: RoleContext) -> Any:
     """Makes equal calls and tells their results apart; the last one waits for a person."""
     tool = ctx.tools["effects_unkeyed"]
@@ -168,6 +178,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
         swallowing,
         returning_in_finally,
         resuming,
+        dying,
         counting,
         keeping,
         asking,
