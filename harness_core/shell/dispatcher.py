@@ -23,12 +23,20 @@ from .schemas import schema_findings
 from .services import Services
 from .toolbox import Tool
 
-__all__ = ["CallSite", "Dispatcher", "ToolCall"]
+__all__ = ["CallSite", "Dispatcher", "ToolCall", "effect_id"]
 
 MAX_ARGS_BYTES = 262_144
 """Arguments above this are refused: a call of that size is a file, and belongs into one."""
 
 _UNATTENDED = "approval.denied_unattended"
+
+
+def effect_id(role_call_id: str, call_id: str, start: int = 1) -> str:
+    """The effect's identity and the tool's idempotency key: the same whenever this start of the call is met.
+
+    What was said of one start (that it never happened) says nothing of the next, so each has an id of its own.
+    """
+    return derive("eff", role_call_id, call_id, *(() if start == 1 else (start,)))
 
 
 @attrs.frozen
@@ -106,20 +114,23 @@ class Dispatcher:
         if record is not None and record.ended is not None:
             return self._recorded(call, record)
         tool = self.site.tools.get(call.name)
+        start = 1 if record is None else record.starts
         try:
             if tool is None:
                 raise self._unknown(call.name)
             if record is None:
                 self._admit(call, tool)
             elif record.intent["effectClass"] == "unkeyed":
-                settled = self._settle(call, tool)
+                settled = self._settle(call, tool, start)
                 if settled is not None:
                     return settled
+                self._admit(call, tool)  # started anew, and on the disk: if this is lost too, it is in doubt again
+                start += 1
         except HarnessError as error:
             if error.code == "cancelled":
                 raise
             return self._failed(call, error, None)
-        return self._execute(call, tool)
+        return self._execute(call, tool, start)
 
     def _recorded(self, call: ToolCall, record: CallRecord) -> ToolOutcome:
         assert record.ended is not None
@@ -224,42 +235,48 @@ class Dispatcher:
             code=_UNATTENDED if ended.get("kind") == "on_ask" else "approval.denied",
         )
 
-    def _settle(self, call: ToolCall, tool: Tool) -> ToolOutcome | None:
-        """An unkeyed call whose result was lost: its record decides, or a probe, or it stays in doubt (I-16)."""
-        effect_id = self.effect_id(call)
-        settled = self._loop.state.settled.get(effect_id)
-        if settled is None and tool.probes is not None:
-            found = attempt(tool.probes.probe, call.name, call.args, effect_id, what=f"the probe of {call.name}")
-            if found.value is not None and found.value.outcome != "unknown":
-                settled = {"effect_id": effect_id, "outcome": found.value.outcome, "by": call.name, "kind": "probe"}
-                if found.value.value is not None:
-                    settled["value"] = found.value.value
-                self._recorder.result([self._recorder.fact("effect.settled", settled)], flush=True)
+    def _settle(self, call: ToolCall, tool: Tool, start: int) -> ToolOutcome | None:
+        """An unkeyed call whose result was lost: its record decides, or a probe, or it stays in doubt (I-16).
+
+        ``None`` when it never happened.
+        """
+        effect = effect_id(self._recorder.role_call_id, call.call_id, start)
+        settled = self._loop.state.settled.get(effect) or self._probed(call, tool, effect)
         if settled is None:
             doubt = {
-                "effect_id": effect_id,
+                "effect_id": effect,
                 "role_call_id": self._recorder.role_call_id,
                 "call_id": call.call_id,
                 "tool_name": call.name,
                 "args_digest": digest(call.args),
             }
-            if effect_id not in self._loop.state.in_doubt:
+            if effect not in self._loop.state.in_doubt:
                 self._recorder.result([self._recorder.fact("effect.in_doubt", doubt)], flush=True)
-            raise self._recorder.suspend("in_doubt", effect_id)
+            raise self._recorder.suspend("in_doubt", effect)
         if settled["outcome"] == "never_happened":
             return None
         return self._succeeded(call, settled.get("value"), truncated=False, duration_ms=None)
 
+    def _probed(self, call: ToolCall, tool: Tool, effect: str) -> Mapping[str, Any] | None:
+        """What the tool itself finds out, recorded; ``None`` when it does not know."""
+        if tool.probes is None:
+            return None
+        found = attempt(tool.probes.probe, call.name, call.args, effect, what=f"the probe of {call.name}").value
+        if found is None or found.outcome == "unknown":
+            return None
+        settled = {"effect_id": effect, "outcome": found.outcome, "by": call.name, "kind": "probe"}
+        if found.value is not None:
+            settled["value"] = self._redactor.value(found.value)
+        self._recorder.result([self._recorder.fact("effect.settled", settled)], flush=True)
+        return settled
+
     # -- the effect and after ---
 
-    def effect_id(self, call: ToolCall) -> str:
-        """The effect's identity and the tool's idempotency key: the same whenever this call is met."""
-        return derive("eff", self._recorder.role_call_id, call.call_id)
-
-    def _execute(self, call: ToolCall, tool: Tool) -> ToolOutcome:
+    def _execute(self, call: ToolCall, tool: Tool, start: int) -> ToolOutcome:
+        key = effect_id(self._recorder.role_call_id, call.call_id, start)
         started = self._ports.clock.monotonic()
         with self._deadlines.limit(self._cancel, tool.timeout_seconds) as token:
-            context = ToolContext(token, self._ports, self.effect_id(call), tool.timeout_seconds)
+            context = ToolContext(token, self._ports, key, tool.timeout_seconds)
             done = attempt(tool.toolset.execute, call.name, call.args, context, what=f"tool {call.name}")
         duration_ms = int((self._ports.clock.monotonic() - started) * 1000)
         self._recorder.reach("effect.done")

@@ -14,14 +14,14 @@ __all__ = ["CallRecord", "Journal"]
 
 
 class CallRecord:
-    """One recorded call: its intent, its end if there is one, and whether the role asked for it again."""
+    """One recorded call: its latest intent, its end if there is one, and whether the role asked for it again."""
 
-    __slots__ = ("ended", "ended_type", "intent", "intent_id", "seq", "used")
+    __slots__ = ("ended", "ended_type", "intent", "seq", "starts", "used")
 
-    def __init__(self, seq: int, intent: Mapping[str, Any], intent_id: str) -> None:
+    def __init__(self, seq: int, intent: Mapping[str, Any]) -> None:
         self.seq = seq
         self.intent = intent
-        self.intent_id = intent_id
+        self.starts = 1  # more when it was started anew, because what was lost is known to have never happened
         self.ended: Mapping[str, Any] | None = None
         self.ended_type = ""
         self.used = False
@@ -96,12 +96,12 @@ class Journal:
             for record in records.values():
                 record.used = record.used or record.ended is not None
 
-    def unsettled(self) -> Iterator[str]:
-        """Ids of unkeyed calls whose result was lost."""
+    def unsettled(self) -> Iterator[CallRecord]:
+        """Unkeyed calls whose result was lost."""
         for records in (self.by_model, self.by_code):
             for record in records.values():
                 if record.ended is None and record.intent.get("effectClass") == "unkeyed":
-                    yield record.intent["callId"]
+                    yield record
 
     def first_unused(self) -> CallRecord | None:
         """The first recorded call the role did not ask for again; there must be none when it ends."""
@@ -128,12 +128,16 @@ class Journal:
         self.notes.append(digest(payload))
 
     def _model_called(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
-        record = CallRecord(event.seq, payload, event.id)
+        record = CallRecord(event.seq, payload)
         self.models[(payload.get("scope", ""), payload["turn"])] = record
         self._by_call_id[payload["callId"]] = record
 
     def _tool_started(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
-        self._file(CallRecord(event.seq, payload, event.id))
+        record = CallRecord(event.seq, payload)
+        before = self._by_call_id.get(payload["callId"])
+        if before is not None:
+            record.starts = before.starts + 1
+        self._file(record)
 
     def _file(self, record: CallRecord) -> None:
         payload = record.intent
@@ -148,7 +152,7 @@ class Journal:
     def _ended(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
         record = self._by_call_id.get(payload["callId"])
         if record is None:  # a call that did not run is its failure alone
-            record = CallRecord(event.seq, payload, event.id)
+            record = CallRecord(event.seq, payload)
             self._file(record)
         record.ended, record.ended_type = payload, event.type
 

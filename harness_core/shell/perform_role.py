@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.commands import RoleFailed, RoleReturned, RoleSuspended
-from harness_core.kernel.facts import derive
 from harness_core.kernel.state import MIGRATED, OpenRequest
 from harness_hookspecs.errors import Diverged, Drift, HarnessError, RoleError, Suspend
 from harness_hookspecs.kit.canonical import canonical, digest
@@ -28,7 +27,7 @@ from harness_hookspecs.role import (
 )
 from harness_hookspecs.store import Store, StoredEvent
 
-from .dispatcher import CallSite, Dispatcher
+from .dispatcher import CallSite, Dispatcher, effect_id
 from .journal import Journal
 from .manifests import MadeManifest, worker_manifest
 from .model_handle import BoundModel, ModelEntry
@@ -165,8 +164,11 @@ class _RoleCall:
     def _may_begin_anew(self) -> bool:
         """Whether somebody accepted a change since the call began, and nothing it did is unknown."""
         state = self._services.loop.state
-        lost = (derive("eff", self._role_call_id, call_id) for call_id in self._recorder.journal.unsettled())
-        return state.migrated_seq > self._request.seq and all(effect_id in state.settled for effect_id in lost)
+        lost = (
+            effect_id(self._role_call_id, record.intent["callId"], record.starts)
+            for record in self._recorder.journal.unsettled()
+        )
+        return state.migrated_seq > self._request.seq and all(effect in state.settled for effect in lost)
 
     def _run(self) -> RoleReturned | RoleFailed | RoleSuspended:
         result, error = self._run_bound()

@@ -219,3 +219,40 @@ def test_a_plugin_that_is_merely_installed_does_not_matter(play: Any) -> None:
     document = json.loads(session.host.artifact(f"artifact://sha256-{loaded['content_ref']}"))
     assert document["settings"]["models"]["default"] == "scripted"
     assert loaded["digest"] == session.host.config.digest
+
+
+# --------------------------------------------------------------------------------------- what was lost, and lost again
+
+
+@pytest.mark.inv("I-16")
+@pytest.mark.parametrize("probes", [False, True])
+def test_what_was_said_of_one_start_of_an_effect_says_nothing_of_the_next(
+    play: Any, monkeypatch: pytest.MonkeyPatch, probes: bool
+) -> None:
+    session = play(calls(("unkeyed", {"note": "a"})), says("done"), tools={"tools": {"effects": {"probes": probes}}})
+    monkeypatch.setenv("HARNESS_FAILPOINT", "intent.committed@2:raise")  # the tool's: nothing was done yet
+    session.reopen()
+    with pytest.raises(HarnessError):
+        session.run()
+    assert session.effects() == []
+    if not probes:
+        monkeypatch.delenv("HARNESS_FAILPOINT")
+        session.reopen()
+        [doubt] = session.resume()["waiting"]
+        session.host.settle(doubt["id"], "never_happened")
+    monkeypatch.setenv("HARNESS_FAILPOINT", "effect.done:raise")  # it is done, and its result is lost as well
+    session.reopen()
+    with pytest.raises(HarnessError):
+        session.resume()
+    assert session.effects() == ["a"]
+    monkeypatch.delenv("HARNESS_FAILPOINT")
+    session.reopen()
+    document = session.resume()
+    if not probes:
+        [again] = document["waiting"]
+        assert again["id"] != doubt["id"]
+        session.host.settle(again["id"], "happened")
+        document = session.resume()
+    assert document["status"] == "completed"
+    assert session.effects() == ["a"]
+    assert session.host.replay("@last", mode="skip-inference")["equal"]
