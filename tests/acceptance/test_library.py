@@ -82,7 +82,7 @@ def test_a_session_document_is_frozen_and_an_error_has_a_code(desk: Path) -> Non
         [session] = host.sessions()
         assert (session["schema"], session["status"]) == ("harness.session/1", "completed")
         with pytest.raises(TypeError):
-            session["status"] = "failed"  # type: ignore[index]  # that it fails is the test
+            session["status"] = "failed"  # that it fails is the test
         with pytest.raises(HarnessError) as caught:
             host.session("nothing-like-this")
     assert caught.value.code == "session.not_found"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shutil
@@ -46,7 +45,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The quickstart's project, as it makes it."""
     for name in ("CONFIG", "DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
-    setup = Setup(tmp_path / "venv", io.StringIO().write)
+    setup = Setup(tmp_path / "venv", print)
     make_repository(setup)
     shutil.copytree(EXAMPLE / ".harness", setup.project / ".harness")
     return setup.project
