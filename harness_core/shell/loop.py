@@ -13,9 +13,10 @@ from contextlib import suppress
 from typing import Any
 
 from harness_core.kernel.facts import Decision, Event, Fact
+from harness_core.kernel.projections.event import decoded
 from harness_hookspecs.errors import HarnessError, InternalError, StoreConflict
 from harness_hookspecs.host import Ports
-from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft, Store
 
 from .loop_parts import Batch, LoopHooks, Machine, Ticket
@@ -62,9 +63,8 @@ class SessionLoop:
         """Fold the stream; called before the first command, and again after a failed append."""
         state, seq = self._machine.new_state(), 0
         for stored in self._store.read(self.stream):
-            payload, refs, seq = loads_trusted(stored.payload), loads_trusted(stored.refs), stored.seq
-            event = Event(seq, stored.id, stored.type, payload, refs, stored.timestamp, stored.version)
-            self._machine.evolve(state, event)
+            self._machine.evolve(state, decoded(stored))
+            seq = stored.seq
         self._held, self._riding = Batch(), []
         self.state, self._seq = state, seq  # at once: others look at it meanwhile
 
@@ -153,7 +153,8 @@ class SessionLoop:
 
     def stop(self, error: BaseException | None = None) -> None:
         """Refuse everything from now on; waiting callers are refused too, so that none hangs."""
-        self._error = self._error or error  # first, so that whoever sees the end sees its reason
+        if not self._stopped:  # what work says that was cut off by the end is no reason for it
+            self._error = error  # first, so that whoever sees the end sees its reason
         self._stopped = True
         for ticket in self._take():
             ticket.error = self._ended()

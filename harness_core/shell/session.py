@@ -106,6 +106,7 @@ class OwnedSession:
         self._leave = self._ports.wait.token()
         self._closed = False
         self._cancel_seen = False
+        self._cut_off = False
         machine = SessionMachine(session_id, parts.definition, world.store.blob)
         hooks = LoopHooks(self._perform, self._committing, self._committed, self._turned)
         self.loop = SessionLoop(self.stream, ports=self._ports, store=world.store, machine=machine, hooks=hooks)
@@ -152,7 +153,7 @@ class OwnedSession:
         self._take_inbox()
         self.loop.submit(command)
         if self._failures and self.state.plugin_failures == 0:
-            self.loop.submit(PluginsFailed(self._failures))
+            self.loop.submit(PluginsFailed(tuple(self._world.redactor.value(list(self._failures)))))
         self._ask_again()
         if getattr(self._ports, "concurrent", True):  # with one thread nobody could look while work is done
             self._ports.spawn(self._watch_inbox, name="inbox")
@@ -165,7 +166,7 @@ class OwnedSession:
         return self.loop.wait_until(self._rests, timeout_seconds=timeout_seconds)
 
     def _rests(self, state: SessionState) -> bool:
-        over = state.final or state.status == "paused"
+        over = state.final or state.status == "paused" or self._cut_off
         return self.loop.quiescent() or (over and self.loop.between_turns())
 
     def interrupt(self, reason: str, grace_seconds: float) -> None:
@@ -178,6 +179,9 @@ class OwnedSession:
             self._take_inbox()
         if not self.loop.wait_quiescent(grace_seconds):
             self.loop.submit(PauseNow(reason))
+            # What is cut off now is as unknown as after a crash: how it answers the cancel is no result.
+            self._cut_off = True
+            self.loop.stop()
         self._cancel.cancel(reason)
         self._late_cancel.cancel(reason)
 
@@ -263,7 +267,8 @@ class OwnedSession:
         for posted in self._world.store.take(self.session_id):
             body = loads_trusted(posted.body)
             self._ports.reach("inbox.taken")
-            self.loop.submit(Received(posted.command_id, body["kind"], body["body"]))
+            said = self._world.redactor.value(body["body"])  # whoever posted it may not know this session's secrets
+            self.loop.submit(Received(posted.command_id, body["kind"], said))
 
     def _post_answer(self, approval_id: str, answer: ApprovalAnswer) -> None:
         body = {

@@ -217,6 +217,49 @@ def wait_for_effect(site: Any, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+def nothing_is_added(session: Any) -> None:
+    """What was cut off may come back now, and too late."""
+    before = session.types()
+    for _ in range(20):
+        time.sleep(0.01)
+        assert session.types() == before
+
+
+@pytest.mark.inv("I-16", "I-20")
+@pytest.mark.parametrize("probes", [False, True])
+def test_an_effect_that_outlasts_the_grace_of_a_signal_is_as_unknown_as_after_a_crash(play: Any, probes: bool) -> None:
+    tools = {"tools": {"effects": {"probes": probes}}}
+    session = play(calls(("slow", {**SLOW, "seconds": 60})), says("done"), tools=tools)
+    found = session.host.start("Go.")
+    session.until("harness.tool_call.started")
+    while not session.effects():
+        time.sleep(0.01)
+    session.host.interrupt("SIGINT", grace_seconds=0.1)
+    nothing_is_added(session)
+    assert session.host.wait(found, timeout_seconds=5)["status"] == "paused"
+    session.reopen()
+    assert "harness.tool_call.failed" not in session.types()
+    document = session.resume()
+    if not probes:
+        [doubt] = document["waiting"]
+        session.host.settle(doubt["id"], "happened")
+        document = session.resume()
+    assert document["status"] == "completed"
+    assert session.effects() == ["slow"]
+
+
+def test_a_model_call_that_outlasts_the_grace_of_a_signal_is_asked_again(play: Any) -> None:
+    session = play(says("done", delay_ms=800))
+    found = session.host.start("Go.")
+    session.until("harness.model.called")
+    session.host.interrupt("SIGINT", grace_seconds=0.1)
+    nothing_is_added(session)
+    assert session.host.wait(found, timeout_seconds=5)["status"] == "paused"
+    session.reopen()
+    assert session.resume()["status"] == "completed"
+    assert {"harness.model.failed", "role.failed"}.isdisjoint(session.types())
+
+
 def test_a_signal_leaves_what_awaits_an_approval_awaiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turn = calls(("network", {"note": "asked"}), ("slow", {**SLOW, "seconds": 2}))
     site = write_site(tmp_path, stages=one_stage(), replies=[turn, says("done")]).enter(monkeypatch)
