@@ -78,7 +78,9 @@ def test_each_layer_has_a_plugin_that_is_named(ask: Any) -> None:
     assert list(layers) == [
         "user", "router", "kernel", "stage runtime", "context processor", "agent runtime", "inference", "tools"
     ]  # fmt: skip
+    assert all(layers.values()), layers
     assert layers["kernel"] == ["harness-host", "store-sqlite", "rules-cel"]
+    assert layers["context processor"][0] == "harness-host"
     assert layers["stage runtime"] == ["executor-agent"]
     assert layers["agent runtime"] == ["role-workflow"]
     assert layers["inference"] == ["acme-provider"]
