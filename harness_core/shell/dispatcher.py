@@ -16,7 +16,7 @@ from harness_hookspecs.messages import ErrorEnvelope, find_cost
 from harness_hookspecs.role import ToolOutcome
 from harness_hookspecs.tool import ToolContext
 
-from .journal import CallRecord
+from .journal import OMITTED, CallRecord
 from .perform_attempt import attempt
 from .recorder import RoleCallRecorder
 from .schemas import schema_findings
@@ -96,6 +96,10 @@ class Dispatcher:
         self.site = site
         self._recorder, self._loop, self._ports = recorder, services.loop, services.ports
         self._deadlines, self._redactor, self._cancel = services.deadlines, services.redactor, services.cancel
+
+    def redacted(self, args: Any) -> Any:
+        """Arguments by a role's code as they go on: no call carries a secret, whoever makes it (D-18)."""
+        return self._redactor.value(args)
 
     def run(self, call: ToolCall, record: CallRecord | None) -> ToolOutcome:
         """Run one call, or answer it from its record.
@@ -333,7 +337,7 @@ def _bounded_args(args: Any) -> Any:
     content = dumps(args)
     if len(content) <= MAX_ARGS_BYTES:
         return args
-    return {"omitted": "too large", "sizeBytes": len(content), "sha256": _sha256(content)}
+    return {"omitted": OMITTED, "sizeBytes": len(content), "sha256": digest(args)}
 
 
 def _head_and_tail(content: bytes, limit_bytes: int, ref: str) -> dict[str, Any]:

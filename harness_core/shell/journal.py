@@ -10,7 +10,11 @@ from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.store import StoredEvent
 
-__all__ = ["CallRecord", "Journal"]
+__all__ = ["OMITTED", "CallRecord", "Journal"]
+
+
+OMITTED = "too large"
+"""What a recorded failure says in place of arguments that were too large to keep, beside their digest."""
 
 
 class CallRecord:
@@ -68,7 +72,7 @@ class Journal:
         record = self.by_model.get(call_id)
         if record is None:
             return None
-        if (record.intent["toolName"], digest(record.intent["args"])) != (name, digest(args)):
+        if (record.intent["toolName"], _args_digest(record.intent["args"])) != (name, digest(args)):
             raise Diverged(
                 f"call {call_id} is another call than the one recorded at event {record.seq}", seq=record.seq
             )
@@ -146,7 +150,7 @@ class Journal:
             self.by_model[payload["callId"]] = record
             return
         scope = (payload.get("scope") or {}).get("scope", "")
-        key = (scope, payload["toolName"], digest(payload["args"]), payload.get("callIndex") or 0)
+        key = (scope, payload["toolName"], _args_digest(payload["args"]), payload.get("callIndex") or 0)
         self.by_code[key] = record
 
     def _ended(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
@@ -155,6 +159,13 @@ class Journal:
             record = CallRecord(event.seq, payload)
             self._file(record)
         record.ended, record.ended_type = payload, event.type
+
+
+def _args_digest(recorded: Any) -> str:
+    """The digest of a call's arguments, also of those that were too large to be kept."""
+    if isinstance(recorded, Mapping) and recorded.get("omitted") == OMITTED:
+        return str(recorded["sha256"])
+    return digest(recorded)
 
 
 _HANDLERS = {

@@ -103,6 +103,30 @@ def test_a_replay_of_the_whole_session_makes_no_call_and_comes_to_the_same_state
         assert host.store.head(f"session:{document['id']}") == head
 
 
+FIRST: dict[str, Any] = {
+    "arguments that were too large": {"tool_calls": [{"name": "effects_unkeyed", "args": {"note": "x" * 1_000_000}}]},
+    "an unknown tool": {"tool_calls": [{"name": "effects_sing", "args": ["x"]}]},
+    "a tool that crashed": calls(("fail", {"how": "crash"})),
+    "a result that was too large": calls(("big", {"size_bytes": 500_000})),
+    "a number with a fraction": calls(("slow", {"seconds": 0.001})),
+    "signs of all kinds": calls(("unkeyed", {"note": "\u00fc \u202e \U0001f378 \u0000 \u2028"})),
+    "an answer that was none": {"text": "prose"},
+}
+
+
+@pytest.mark.inv("I-18")
+@pytest.mark.parametrize("what", FIRST)
+def test_whatever_was_recorded_before_answers_again_after(play: Any, what: str) -> None:
+    session = play(FIRST[what], calls(("network", {"note": "asked"})), says("done"))
+    assert session.run()["status"] == "awaiting_approval"
+    session.reopen()
+    session.answer(session.pending()[0], say="go on")
+    before = session.effects()
+    assert session.resume()["status"] == "completed"
+    assert session.effects() == [*before, "asked"]
+    assert session.host.replay("@last", "skip-inference")["equal"]
+
+
 # ------------------------------------------------------------------------------------------------------- drift
 
 
