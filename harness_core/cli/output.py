@@ -66,5 +66,7 @@ def say(ctx: click.Context, text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print a warning or an error for people: always stderr."""
-    click.echo(text, err=True)
+    """Print a warning or an error for people: always stderr; what a foreign file or answer in it could do is shown."""
+    from harness_hookspecs.kit.render import escape_for_terminal
+
+    click.echo(escape_for_terminal(text), err=True)

@@ -41,7 +41,6 @@ def _on(*types: str) -> Callable[[Handler], Handler]:
 def _created(state: SessionState, event: Event) -> None:
     state.status = "created"
     state.created = dict(event.payload)
-    state.created_event_id = event.id
     state.created_at = event.timestamp
     state.config_digest = event.payload["config_digest"]
     state.budget = dict(event.payload.get("budget") or {})
@@ -261,7 +260,7 @@ def _retry(state: SessionState, event: Event) -> None:
     visit.passed = [level for level in visit.passed if level == "routing"]
     visit.pack_ref = visit.facts_ref = visit.artifact_id = visit.output_ref = None
     visit.body_ref = visit.status = visit.failure = visit.body = None
-    visit.accepted = visit.given_up = False
+    visit.accepted = False
     visit.requested, visit.outcomes, visit.warnings = {}, [], []
 
 

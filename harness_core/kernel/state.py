@@ -92,7 +92,6 @@ class Visit:
     warnings: list[Any] = attrs.Factory(list)
     steering: list[str] = attrs.Factory(list)  # instructions that its contexts hold
     failure: Failure | None = None
-    given_up: bool = False
     skipped: bool = False
     feedback: str | None = None
     temperature: float | None = None
@@ -106,7 +105,6 @@ class SessionState:
     session_id: str = ""
     status: str = ""  # "" before session.created
     seq: int = 0
-    created_event_id: str = ""
     created: dict[str, Any] = attrs.Factory(dict)
     created_at: str = ""
     updated_at: str = ""

@@ -36,10 +36,11 @@ class RunRequest:
 
 def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start:
     """The command that begins a session, with the text and the configuration as content."""
-    content = request.text.encode()
+    text = opened.redactor.text(request.text)
+    content = text.encode()
     config = canonical(opened.config.document())
     created: dict[str, Any] = {
-        "title": " ".join(request.text.split())[:_TITLE_CHARACTERS],
+        "title": " ".join(text.split())[:_TITLE_CHARACTERS],
         "text_ref": _sha256(content),
         "project": str(opened.project),
         "config_digest": opened.config.digest,

@@ -205,7 +205,7 @@ class Host:
             command = dumps({"kind": "raise_budget", "body": {"limits": limits}})
             self.store.post(found, f"budget:{self._ports.ids.uuid7()}", command)
         self._begin(session, Resume("resume"), first=migrate)
-        return self.wait(found) if wait else freeze(session.document())
+        return self.wait(found) if wait else self.session(found)
 
     def pause(self, session_id: str) -> None:
         """Ask the owner, through the durable inbox, to stop after what is in flight."""
@@ -230,10 +230,13 @@ class Host:
         except HarnessError:
             self._release(session)
             raise
-        document = session.document()
+        if not (done and session.loop.quiescent()):  # work goes on and changes the state: the log is looked at
+            document = self.session(session.session_id)
+        else:
+            document = freeze(session.document())
         if done:
             self._let_go(session)
-        return freeze(document)  # type: ignore[no-any-return]
+        return document
 
     def interrupt(self, reason: str, grace_seconds: float = 4.0) -> None:
         """Stop every owned session within the grace: active ones are saved as paused, waiting ones stay so (I-38)."""

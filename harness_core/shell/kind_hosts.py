@@ -50,7 +50,7 @@ def resolve_secret(reference: str, ports: Ports, project_dir: Path) -> str:
     kind, _, name = reference.partition(":")
     if kind == "env":
         value = os.environ.get(name)
-        if value is None:
+        if not value:
             raise ConfigError(f"the environment has no {name}", code="secret.missing", hint=f"set {name}")
         return value
     if kind == "file":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,10 +10,11 @@ import attrs
 from harness_core.settings.models import ModelEntry
 from harness_core.settings.problems import nearest
 from harness_core.shell.config.effective import EffectiveConfig
-from harness_hookspecs.errors import ConfigError, InternalError, NotFound, PluginError, ProviderError
+from harness_hookspecs.errors import InternalError, NotFound, PluginError, ProviderError
 from harness_hookspecs.host import Ports
 from harness_hookspecs.provider import ModelFacts, Probes
 
+from .kind_hosts import resolve_secret
 from .parts import Need, Parts
 from .plugins.catalogue import Catalogue
 
@@ -88,15 +88,9 @@ class EntryHost:
         """Resolve ``env:NAME`` or ``file:PATH``; nothing is recorded here, so nothing needs to be redacted.
 
         Raises:
-            ConfigError: There is no such variable or file (``secret.missing``).
+            ConfigError: ``secret.missing`` or ``secret.reference``.
         """
-        kind, _, name = reference.partition(":")
-        if kind == "env" and os.environ.get(name):
-            return os.environ[name]
-        if kind == "file":
-            path = (self.project_dir / Path(name).expanduser()).resolve()
-            return self.ports.files(path.parent).read_bytes(path.name, limit_bytes=65_536).decode().strip()
-        raise ConfigError(f"the secret {reference} is not set", code="secret.missing")
+        return resolve_secret(reference, self.ports, self.project_dir)
 
 
 def probe(name: str, config: EffectiveConfig, catalogue: Catalogue, ports: Ports) -> ModelFacts:

@@ -17,6 +17,7 @@ from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRe
 from .journal import CallRecord
 from .perform_attempt import attempt
 from .recorder import RoleCallRecorder
+from .redaction import ChunkRedactor
 from .services import Services
 from .toolbox import Tool
 
@@ -194,14 +195,20 @@ class BoundModel:
     ) -> OracleResponse:
         started = self._ports.clock.monotonic()
         timing: dict[str, Any] = {}
+        streams: dict[str, ChunkRedactor] = {}
 
         def tell(chunk: Chunk) -> None:
             timing.setdefault("firstTokenMs", int((self._ports.clock.monotonic() - started) * 1000))
-            on_chunk(chunk._replace(text=self._redactor.text(chunk.text)))
+            text = streams.setdefault(chunk.kind, ChunkRedactor(self._redactor)).feed(chunk.text)
+            if text:
+                on_chunk(chunk._replace(text=text))
 
         context = CallContext(self._cancel, tell, self._entry.timeout_seconds)
         done = attempt(self._entry.provider.complete, request, context, what=f"provider {self.provider}")
         timing["totalMs"] = int((self._ports.clock.monotonic() - started) * 1000)
+        for kind, stream in streams.items():
+            if held := stream.rest():
+                on_chunk(Chunk(kind, held))  # type: ignore[arg-type]  # a kind that came with a chunk
         self._recorder.reach("effect.done")
         if done.value is None:
             raise self._failed(called, done.error or ProviderError("the provider gave no answer"))
@@ -268,6 +275,9 @@ class BoundModel:
                 self._settled(called, called.get("reservedTokens", 0), known=False),
             ]
         )
+        # The role is told what is recorded: it may say it again, and a resumed one is told nothing else (D-18).
+        error.message, error.hint = envelope["message"], self._redactor.value(error.hint)
+        error.args = (error.message,)
         return error
 
     def _settled(self, called: Mapping[str, Any], tokens: int, *, known: bool) -> Any:

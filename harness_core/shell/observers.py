@@ -36,7 +36,7 @@ class Observers:
     ) -> None:
         self._ports, self._complain = ports, complain
         self._on_event, self._on_chunk = list(on_event), list(on_chunk)
-        self._errors: dict[str, int] = {}
+        self._errors: dict[tuple[str, bool], int] = {}  # an observer listens to both, by two functions
         self._pending: dict[tuple[str, str], str] = {}
         self._told_at = float("-inf")
         self._lock = ports.wait.lock()  # chunks come from the workers that ask models, events from the turn
@@ -71,8 +71,11 @@ class Observers:
         try:
             function(*args)
         except Exception as error:  # a listener's fault is not the session's (contract.md)
-            self._errors[name] = self._errors.get(name, 0) + 1
-            if self._errors[name] == MAX_ERRORS:
-                listeners.remove(listener)
+            key = name, listeners is self._on_chunk
+            with self._lock:
+                count = self._errors[key] = self._errors.get(key, 0) + 1
+                if count == MAX_ERRORS:
+                    listeners.remove(listener)
+            if count == MAX_ERRORS:
                 said = f"observer {name} failed {MAX_ERRORS} times and is told no more: {type(error).__name__}: {error}"
                 self._complain(PluginError(said, code="plugin.observer"))

@@ -138,7 +138,7 @@ class _RoleCall:
                 parent_run_id=setup.parent_id,
             ),
             model=model,
-            durability=Durability(self._recorder, prior),
+            durability=Durability(self._recorder, prior, services.redactor),
             ports=services.ports,
             abort_signal=services.cancel,
             log_dir=setup.log_dir,
@@ -335,7 +335,9 @@ class _RoleCall:
             "usage": self._context.model.usage.to_wire(),
         }
         closing.append(recorder.fact("harness.session.completed", completed))
-        artifact_refs = tuple(ref.to_wire() for ref in getattr(result, "artifact_refs", ()))
+        artifact_refs = tuple(
+            self._services.redactor.value(ref.to_wire()) for ref in getattr(result, "artifact_refs", ())
+        )
         blobs[output_ref] = content
         return RoleReturned(self._role_call_id, output_ref, artifact_refs, blobs, tuple(closing))
 

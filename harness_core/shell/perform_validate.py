@@ -53,6 +53,7 @@ def validate(request: OpenRequest, visit: Visit, stage: StagePlan, site: Validat
         errors = [{"validator": "", "name": "PluginError", "message": f"nobody judges at level {level}"}]
     base = {"effect_id": request.effect_id, "level": level}
     if errors:
+        errors = site.services.redactor.value(errors)
         return Validated(request.effect_id, "errored", {**base, "errors": errors}, {})
     verdicts = [result.value for result in results if result.value is not None]
     return _merged(base, verdicts, stage, site)
@@ -120,10 +121,9 @@ _TOOL_ENDINGS = {"harness.tool_call.succeeded": True, "harness.tool_call.failed"
 def _merged(base: dict[str, Any], verdicts: list[Verdict], stage: StagePlan, site: ValidateSite) -> Validated:
     findings = [finding.to_wire() for verdict in verdicts for finding in verdict.findings]
     effect_id, level = base["effect_id"], base["level"]
-    if level == "routing":
-        findings += routing_findings(stage)
-    passed = all(verdict.passed for verdict in verdicts)
-    payload: dict[str, Any] = {**base, "findings": findings}
+    refused = routing_findings(stage) if level == "routing" else []
+    passed = all(verdict.passed for verdict in verdicts) and not refused
+    payload: dict[str, Any] = {**base, "findings": site.services.redactor.value([*findings, *refused])}
     if not passed:
         return Validated(effect_id, "failed", payload, {})
     blobs: dict[str, bytes] = {}

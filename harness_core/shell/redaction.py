@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from harness_hookspecs.errors import ConfigError
 
-__all__ = ["Redactor"]
+__all__ = ["ChunkRedactor", "Redactor"]
 
 MIN_SECRET_LENGTH = 8
 MARK = "[secret]"
@@ -47,6 +47,13 @@ class Redactor:
                 text = text.replace(form, MARK)
         return text
 
+    def undecided(self, text: str) -> int:
+        """How many characters at the end of a text may be the beginning of a secret."""
+        longest = len(self._forms[0]) - 1 if self._forms else 0
+        ends = (len(text) - start for start in range(max(0, len(text) - longest), len(text))
+                if any(form.startswith(text[start:]) for form in self._forms))  # fmt: skip
+        return next(ends, 0)
+
     def value(self, value: Any) -> Any:
         """A JSON value without the secrets, keys included; the same object when there is nothing to hide."""
         if not self._forms:
@@ -58,3 +65,27 @@ class Redactor:
         if isinstance(value, list | tuple):
             return [self.value(item) for item in value]
         return value
+
+
+class ChunkRedactor:
+    """Text that comes in pieces, without the secrets: what may be the beginning of one is held back until it is known.
+
+    Args:
+        redactor: Knows the secrets.
+    """
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """Take the next piece; gives what may be shown now."""
+        text = self._redactor.text(self._held + text)
+        keep = self._redactor.undecided(text)
+        self._held = text[len(text) - keep :]
+        return text[: len(text) - keep]
+
+    def rest(self) -> str:
+        """What is still held, at the end of the text."""
+        held, self._held = self._held, ""
+        return held

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import attrs
 
 from harness_core.kernel.facts import Event, Fact
+from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.session import session_document, state_hash
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Diverged, Drift, HarnessError
@@ -80,12 +81,6 @@ class ReplayReport:
     def document(self) -> dict[str, Any]:
         """The document."""
         return {"schema": "harness.replay/1", **attrs.asdict(self)}
-
-
-def decoded(stored: StoredEvent) -> Event:
-    """A stored event as the fold wants it."""
-    payload, refs = loads_trusted(stored.payload), loads_trusted(stored.refs)
-    return Event(stored.seq, stored.id, stored.type, payload, refs, stored.timestamp, stored.version)
 
 
 def fold(events: Iterator[StoredEvent], machine: SessionMachine) -> SessionState:

@@ -107,6 +107,7 @@ class RoleReplay:
     parts: SessionParts
     machine: SessionMachine
     ports: Ports
+    redactor: Redactor
     parts_under: Callable[[Event], SessionParts]
 
     def migrate(self, event: Event) -> None:
@@ -131,7 +132,7 @@ class RoleReplay:
         services = Services(
             self.ports,
             loop,
-            Redactor(),
+            self.redactor,
             Deadlines(self.ports),
             token,
             token,

@@ -79,6 +79,7 @@ def replay_session(
         parts,
         machine,
         make_ports("inline"),
+        opened.redactor,
         lambda event: parts_of(_config(store, event.payload["content_ref"])),
     )
     return replay_control(events, machine, site)

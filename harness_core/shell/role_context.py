@@ -20,6 +20,7 @@ from harness_hookspecs.store import StoredEvent
 from .dispatcher import Dispatcher, ToolCall
 from .model_handle import BoundModel
 from .recorder import RoleCallRecorder
+from .redaction import Redactor
 from .toolbox import Tool
 
 __all__ = ["BoundRoleTool", "CallContextOfRole", "Durability"]
@@ -28,15 +29,15 @@ __all__ = ["BoundRoleTool", "CallContextOfRole", "Durability"]
 class Durability:
     """The event writer a role is given; it takes notes and nothing else (K-28)."""
 
-    def __init__(self, recorder: RoleCallRecorder, prior: Sequence[StoredEvent]) -> None:
-        self._recorder, self._prior = recorder, prior
+    def __init__(self, recorder: RoleCallRecorder, prior: Sequence[StoredEvent], redactor: Redactor) -> None:
+        self._recorder, self._prior, self._redactor = recorder, prior, redactor
 
     def prior_events(self) -> Sequence[Mapping[str, Any]]:
         self._recorder.journal.take_as_read()
         return [{"type": event.type, "payload": loads_trusted(event.payload)} for event in self._prior]
 
     def note(self, text: str, **facts: Any) -> None:
-        self._recorder.note(text, facts)
+        self._recorder.note(self._redactor.text(text), self._redactor.value(facts))
 
 
 class BoundRoleTool:
@@ -100,7 +101,7 @@ class CallContextOfRole:
     def call_from_code(self, name: str, args: Mapping[str, Any], scope: str) -> ToolOutcome:
         """One call by the role's own code, told apart from equal ones by counting them (A-73)."""
         self.call_recorder.check_open()
-        plain = _plain(args)
+        plain = self.dispatcher.redacted(_plain(args))
         key = (scope, name, digest(plain))
         nth = self._code_calls[key] = self._code_calls.get(key, -1) + 1
         record = self.call_recorder.journal.code_tool(key, nth)

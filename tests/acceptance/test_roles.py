@@ -439,7 +439,7 @@ def test_the_default_may_not_delegate(play: Any, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.req("A-29")
 def test_there_is_no_context_without_a_writer(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness_core.shell.perform_role.Durability", lambda recorder, prior: None)
+    monkeypatch.setattr("harness_core.shell.perform_role.Durability", lambda *given: None)
     session = play(says("unused"))
     with pytest.raises(HarnessError) as caught:
         session.run()

@@ -19,10 +19,9 @@ _OPTIONAL = ("role_call_id", "task_id", "attempt_id", "stage_visit_id", "step_pa
 
 
 def decoded(stored: StoredEvent) -> Event:
-    """The event as projections take it."""
-    return Event(
-        stored.seq, stored.id, stored.type, loads_trusted(stored.payload), loads_trusted(stored.refs), stored.timestamp
-    )
+    """The event as folds and projections take it."""
+    payload, refs = loads_trusted(stored.payload), loads_trusted(stored.refs)
+    return Event(stored.seq, stored.id, stored.type, payload, refs, stored.timestamp, stored.version)
 
 
 def event_document(stored: StoredEvent, previous_hash: bytes, root_id: str) -> dict[str, Any]:
