@@ -18,9 +18,10 @@ from .opening import Opened
 from .replaying import recorded_config
 from .session import OnAsk
 
-__all__ = ["RunRequest", "checked_budget", "checked_on_ask", "migration", "start_command"]
+__all__ = ["RunRequest", "checked_budget", "checked_on_ask", "checked_request", "migration", "start_command"]
 
 _TITLE_CHARACTERS = 80
+_MAX_LIMIT = 2**53  # what JSON keeps exactly
 
 
 @attrs.frozen
@@ -32,6 +33,28 @@ class RunRequest:
     budget: Mapping[str, float] = {}
     yolo: str = "off"
     seed: int = 0
+
+
+def checked_request(
+    text: str, on_ask: str, budget: Mapping[str, float] | None, yolo: str, seed: int
+) -> RunRequest:
+    """What a person asked for, as far as it can be had.
+
+    Raises:
+        ConfigError: ``run.empty_text``, ``run.text`` (no Unicode), ``config.on_ask``, ``config.budget``,
+            ``config.yolo`` or ``config.seed``.
+    """
+    if not text.strip():
+        raise ConfigError("there is nothing to do: the text is empty", code="run.empty_text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"the text is no Unicode at character {error.start}", code="run.text") from error
+    if yolo not in ("off", "on", "destructive"):
+        raise ConfigError(f"yolo is off, on or destructive, not {yolo!r}", code="config.yolo")
+    if not 0 <= seed < 2**32:
+        raise ConfigError(f"the seed is a whole number from 0 to {2**32 - 1}, not {seed}", code="config.seed")
+    return RunRequest(text, checked_on_ask(on_ask), checked_budget(budget), yolo, seed)
 
 
 def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start:
@@ -95,7 +118,8 @@ def checked_budget(budget: Mapping[str, float] | None) -> dict[str, float]:
         ConfigError: ``budget.invalid``.
     """
     for name, limit in (budget or {}).items():
-        if name not in ("tokens", "seconds", "calls") or limit <= 0:
+        number = limit if isinstance(limit, int | float) and not isinstance(limit, bool) else 0
+        if name not in ("tokens", "seconds", "calls") or not 0 < number < _MAX_LIMIT:
             raise ConfigError(
                 f"{name}={limit} is no budget", code="config.budget", hint="tokens=N, seconds=N or calls=N, above 0"
             )

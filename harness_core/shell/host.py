@@ -27,7 +27,7 @@ from .answering import (
     post_answer,
     post_settlement,
 )
-from .beginning import RunRequest, checked_budget, checked_on_ask, migration, start_command
+from .beginning import checked_budget, checked_on_ask, checked_request, migration, start_command
 from .config.effective import EffectiveConfig
 from .observers import Observers
 from .opening import Opened, open_project
@@ -151,17 +151,13 @@ class Host:
         """Start a session without waiting; returns its id once ``session.created`` is committed.
 
         Raises:
-            ConfigError: The text is empty, a limit is not one, the project needs trust, or a rule does not compile.
+            ConfigError: The request is not one (``checked_request``), the project needs trust, a rule does not compile.
             PluginError: Something bound is missing or broken.
             StoreError: The log cannot be written.
         """
-        if not text.strip():
-            raise ConfigError("there is nothing to do: the text is empty", code="run.empty_text")
-        self.config.require_trust()
         drawn = int.from_bytes(self._ports.random.bytes(4), "big")
-        request = RunRequest(
-            text, checked_on_ask(on_ask), checked_budget(budget), yolo, drawn if seed is None else seed
-        )
+        request = checked_request(text, on_ask, budget, yolo, drawn if seed is None else seed)
+        self.config.require_trust()
         parts = self._parts()
         session_id = self._ports.ids.uuid7()
         session = OwnedSession(
@@ -273,7 +269,14 @@ class Host:
         return freeze(posted)  # type: ignore[no-any-return]
 
     def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Post a command ``{session, id, kind, body}`` to a session's durable inbox; returns the row that stands."""
+        """Post a command ``{session, id, kind, body}`` to a session's durable inbox; returns the row that stands.
+
+        Raises:
+            NotFound: There is no such session.
+            IllegalMove: ``command.malformed``: it says not enough to be posted.
+        """
+        if not {"session", "id", "kind"} <= set(command):
+            raise IllegalMove("a command has session, id, kind and body", code="command.malformed")
         found = self.find(command["session"])
         body = dumps({"kind": command["kind"], "body": command.get("body", {})})
         stands = self.store.post(found, command["id"], body)

@@ -199,9 +199,9 @@ class OwnedSession:
             return
         self._closed = True
         self._leave.cancel("closed")
+        self.loop.stop()  # first: how work answers the cancel is no result (see interrupt)
         self._cancel.cancel("closed")
         self._late_cancel.cancel("closed")
-        self.loop.stop()
         self._lock.release()
 
     # -- hooks of the loop ---

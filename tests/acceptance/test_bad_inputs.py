@@ -17,6 +17,7 @@ import pytest
 
 from harness_core import Host
 from harness_core.cli.main import main
+from harness_hookspecs.errors import ConfigError, IllegalMove
 from tests.reference import HARNESS, Site, calls, cases, notes, one_stage, says, write_site
 
 CASES = cases("runtime")
@@ -330,3 +331,42 @@ def test_a_folder_that_cannot_be_made_is_named(place: Any, harness: Command) -> 
     code, document = harness("run", "Go.")
     assert code == 6, document
     assert data.read_text() == "in the way"
+
+
+# ------------------------------------------------------------------------------------------------------ the library
+
+REQUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "nothing": ("  ", {}, "run.empty_text"),
+    "no Unicode": ("a\ud800b", {}, "run.text"),
+    "a limit that is no number": ("Go.", {"budget": {"tokens": float("nan")}}, "config.budget"),
+    "a limit without end": ("Go.", {"budget": {"seconds": float("inf")}}, "config.budget"),
+    "a limit in words": ("Go.", {"budget": {"calls": "many"}}, "config.budget"),
+    "a limit of nothing known": ("Go.", {"budget": {"patience": 1}}, "config.budget"),
+    "another way to ask": ("Go.", {"on_ask": "maybe"}, "config.on_ask"),
+    "another yolo": ("Go.", {"yolo": "maybe"}, "config.yolo"),
+    "a seed below zero": ("Go.", {"seed": -1}, "config.seed"),
+}
+
+
+@pytest.mark.parametrize("what", REQUESTS)
+def test_a_request_that_is_none_is_named_and_nothing_is_begun(place: Any, what: str) -> None:
+    text, more, code = REQUESTS[what]
+    place(says("done"))
+    with Host.open(".") as host:
+        with pytest.raises(ConfigError) as caught:
+            host.run(text, **more)
+        assert caught.value.code == code
+        assert list(host.sessions()) == []
+        assert host.run("Go.")["status"] == "completed"
+
+
+def test_a_command_that_says_nothing_is_not_posted_and_an_unknown_one_does_nothing(place: Any) -> None:
+    place(calls(("network", {"note": "a"})), says("done"))
+    with Host.open(".") as host:
+        found = host.run("Go.", on_ask="suspend")["id"]
+        with pytest.raises(IllegalMove):
+            host.submit({"session": found, "id": "x"})
+        host.submit({"session": found, "id": "y", "kind": "dance"})
+        [item] = host.approvals()
+        host.answer(item["id"], "approve", digest=item["digest"])
+        assert host.resume(found)["status"] == "completed"

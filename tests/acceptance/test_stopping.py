@@ -248,6 +248,21 @@ def test_an_effect_that_outlasts_the_grace_of_a_signal_is_as_unknown_as_after_a_
     assert session.effects() == ["slow"]
 
 
+@pytest.mark.inv("I-16")
+def test_a_host_that_is_closed_leaves_what_was_under_way_as_a_crash_would(play: Any) -> None:
+    tools = {"tools": {"effects": {"probes": False}}}
+    session = play(calls(("slow", {**SLOW, "seconds": 60})), says("done"), tools=tools)
+    session.host.start("Go.")
+    session.until("harness.tool_call.started")
+    while not session.effects():
+        time.sleep(0.01)
+    session.reopen()
+    assert session.types()[-1] == "harness.tool_call.started"
+    document = session.resume()
+    assert [one["kind"] for one in document["waiting"]] == ["in_doubt"]
+    assert session.effects() == ["slow"]
+
+
 def test_a_model_call_that_outlasts_the_grace_of_a_signal_is_asked_again(play: Any) -> None:
     session = play(says("done", delay_ms=800))
     found = session.host.start("Go.")
