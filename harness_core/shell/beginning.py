@@ -36,7 +36,7 @@ class RunRequest:
 
 
 def checked_request(
-    text: str, on_ask: str, budget: Mapping[str, float] | None, yolo: str, seed: int
+    text: str, on_ask: str, budget: Mapping[str, Any] | None, yolo: str, seed: int
 ) -> RunRequest:
     """What a person asked for, as far as it can be had.
 
@@ -111,7 +111,7 @@ def migration(state: SessionState, opened: Opened, store: Store, *, accept_drift
     return Migrate(payload, {_sha256(content): content})
 
 
-def checked_budget(budget: Mapping[str, float] | None) -> dict[str, float]:
+def checked_budget(budget: Mapping[str, Any] | None) -> dict[str, float]:
     """A budget's limits, each positive and of a known dimension.
 
     Raises:

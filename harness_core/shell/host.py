@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from harness_core.kernel.commands import Resume
 from harness_core.kernel.projections.session import session_document
-from harness_hookspecs.errors import ConfigError, HarnessError, IllegalMove, NotFound
+from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.frozen import freeze
 from harness_hookspecs.provider import Chunk

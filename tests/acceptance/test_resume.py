@@ -259,6 +259,7 @@ def test_what_was_said_of_one_start_of_an_effect_says_nothing_of_the_next(
     with pytest.raises(HarnessError):
         session.run()
     assert session.effects() == []
+    doubt: Any = None
     if not probes:
         monkeypatch.delenv("HARNESS_FAILPOINT")
         session.reopen()
