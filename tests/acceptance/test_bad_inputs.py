@@ -301,6 +301,7 @@ def test_a_log_that_is_not_ours_is_refused_and_left_as_it_is(place: Any, harness
     assert file.read_bytes() == before
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")  # what is forked runs another program
 def test_a_full_disk_is_named_and_nothing_acknowledged_is_lost(place: Any, harness: Command) -> None:
     big = {"tool_calls": [{"name": "effects_big", "args": {"size_bytes": 200_000}}]}
     site = place(calls(("unkeyed", {"note": "before"})), big, says("done"))

@@ -16,6 +16,9 @@ import pytest
 from harness_core import Host
 from tests.reference import HARNESS, POLICIES, Site, calls, notes, one_stage, payloads, says, write_site
 
+# A pseudo-terminal is forked here, while threads of hosts before may still end; the child runs another program at once.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
 ASKS = {**POLICIES, "approver": ["policy", "terminal"]}
 TIMEOUT_SECONDS = 20
 
@@ -113,6 +116,18 @@ def test_a_question_left_open_is_answered_later_from_anywhere(site: Site, asked:
     assert command(site, "approvals", "answer", approval, "--approve")[0] == 0
     code, document = command(site, "resume", "@last")
     assert (code, document["status"]) == (0, "completed")
+    assert notes(site) == ["asked"]
+
+
+@pytest.mark.inv("I-20")
+def test_ctrl_c_at_the_question_leaves_it_open(site: Site, asked: Terminal) -> None:
+    asked.child.sendintr()
+    assert asked.ends() == 130
+    with Host.open(site.project) as host:
+        assert host.session("@last")["status"] == "awaiting_approval"
+        [item] = host.approvals()
+        host.answer(item["id"], "approve", digest=item["digest"])
+        assert host.resume("@last")["status"] == "completed"
     assert notes(site) == ["asked"]
 
 
