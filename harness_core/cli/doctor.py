@@ -128,12 +128,22 @@ def _models(config: EffectiveConfig | None, catalogue: Catalogue) -> list[Checke
 
     found = []
     for row in entry_rows(config, catalogue):
-        missing = row.path if row.path and not os.path.exists(os.path.expanduser(row.path)) else None
+        missing = row.path if row.path and not _weights_are_there(row.path, config) else None
         said = row.reason or (f"{missing} is not there" if missing else f"by {row.plugin}, {row.context_tokens} tokens")
         state = "warning" if row.reason or missing else "ok"
         facts = {"model": row.name, "provider": row.provider, "plugin": row.plugin, "path": row.path}
         found.append(Checked("model", state, f"{row.name}: {said}", None, facts))
     return found or [Checked("model", "warning", "models.yaml names no model", "harness init", {})]
+
+
+def _weights_are_there(path: str, config: EffectiveConfig) -> bool:
+    """Whether a model's file is there: in an installed package (``pkg:NAME``), or below the project's folder."""
+    if path.startswith("pkg:"):
+        from importlib.util import find_spec
+
+        return find_spec(path.removeprefix("pkg:").partition("/")[0]) is not None
+    project = str(config.project) if config.project is not None else "."
+    return os.path.exists(os.path.join(project, os.path.expanduser(path)))
 
 
 def _layers(config: EffectiveConfig | None, catalogue: Catalogue) -> list[dict[str, Any]]:

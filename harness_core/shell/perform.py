@@ -172,7 +172,8 @@ class Performer:
         artifact = self.parts.artifacts[stage.artifact]
         schema = artifact.schema()
         if isinstance(artifact, Narrows):
-            done = attempt(artifact.narrow, schema, facts, what=f"artifact type {stage.artifact}")
+            known = {**facts, "reply_tokens": stage.model.params.get("max_output_tokens")}
+            done = attempt(artifact.narrow, schema, known, what=f"artifact type {stage.artifact}")
             if done.error is not None:
                 raise done.error
             schema = done.value or schema

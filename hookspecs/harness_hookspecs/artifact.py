@@ -48,4 +48,8 @@ class Narrows(Protocol):
     """An artifact type whose schema can be made tighter by what is known of this visit."""
 
     def narrow(self, schema: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A schema that allows less, for example an enum of the changed files; goes to provider and manifest."""
+        """A schema that allows less, for example an enum of the changed files; goes to provider and manifest.
+
+        ``facts`` has what the context's sources found and ``reply_tokens``, the longest reply of the stage's model
+        (``None`` where it is not bounded).
+        """

@@ -18,6 +18,9 @@ from .schema import narrowed_to, plain_schema
 
 __all__ = ["ModelArtifact", "standard_type"]
 
+CHARACTERS_PER_TOKEN: Final = 3
+"""English takes about four, so a text of this length ends before the reply does, which would leave half a JSON."""
+
 
 class ModelArtifact(NamedTuple):
     """An artifact type made of a model.
@@ -28,6 +31,7 @@ class ModelArtifact(NamedTuple):
         validators: The semantic checks it wants.
         sets: Fields in which an entry that stands twice counts once.
         narrowed: The field whose entries must be among the changed files of the visit.
+        free_text: The field that takes the whole reply, bounded by what a reply may hold.
     """
 
     name: str
@@ -35,17 +39,22 @@ class ModelArtifact(NamedTuple):
     validators: Sequence[str] = ()
     sets: tuple[str, ...] = ()
     narrowed: str | None = None
+    free_text: str | None = None
 
     def schema(self) -> Mapping[str, Any]:
         """JSON Schema of the body, without references."""
         return plain_schema(self.model)
 
     def narrow(self, schema: Mapping[str, Any], facts: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The schema with the files that may be named, where the visit knows them."""
-        changed = facts.get("changed_files")
-        if self.narrowed is None or not isinstance(changed, (list, tuple)):
-            return schema
-        return narrowed_to(copy.deepcopy(dict(schema)), self.narrowed, changed)
+        """The schema with the files that may be named and the text that fits a reply, where the visit knows them."""
+        tight = copy.deepcopy(dict(schema))
+        changed, reply_tokens = facts.get("changed_files"), facts.get("reply_tokens")
+        if self.narrowed is not None and isinstance(changed, (list, tuple)):
+            tight = narrowed_to(tight, self.narrowed, changed)
+        if self.free_text is not None and isinstance(reply_tokens, int):
+            field = tight["properties"][self.free_text]
+            field["maxLength"] = min(field["maxLength"], max(1, reply_tokens * CHARACTERS_PER_TOKEN))
+        return tight
 
     def parse(self, output: Any) -> ParsedArtifact:
         """Check and normalise; see :class:`harness_hookspecs.artifact.ArtifactType`."""
@@ -92,7 +101,7 @@ _STANDARD: Final = (
     ModelArtifact("implementation", ImplementationArtifact, ("changed_files",), sets=("modified_files",)),
     ModelArtifact("release_notes", ReleaseNotes, ("changed_files",), sets=("files",), narrowed="files"),
     ModelArtifact("review", Review),
-    ModelArtifact("text", TextArtifact),
+    ModelArtifact("text", TextArtifact, free_text="text"),
 )
 
 

@@ -14,6 +14,7 @@ from harness_artifact_standard import (
     TextArtifact,
     harness_provide_artifacts,
 )
+from harness_artifact_standard.artifact import standard_type
 from harness_hookspecs.artifact import ArtifactType, Narrows
 from harness_hookspecs.contracts.artifact import ArtifactContract
 from harness_hookspecs.errors import ValidationFailed
@@ -153,3 +154,11 @@ def test_listing_the_offers_imports_no_pydantic() -> None:
         "assert 'pydantic' not in sys.modules, 'pydantic is imported'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_free_text_is_bounded_so_that_its_json_ends_before_the_reply_does() -> None:
+    text = standard_type("text")
+    bounded = text.narrow(text.schema(), {"reply_tokens": 100})
+    assert bounded["properties"]["text"]["maxLength"] == 300
+    assert text.narrow(text.schema(), {"reply_tokens": None}) == text.schema()
+    assert text.narrow(text.schema(), {"reply_tokens": 100_000}) == text.schema()

@@ -13,6 +13,7 @@ from harness_provider_local.provider import build
 from harness_provider_local.settings import LocalModelSettings
 
 
+@pytest.mark.req("B-08")
 class TestLocal(ProviderContract):
     """The suite over the tiny model."""
 

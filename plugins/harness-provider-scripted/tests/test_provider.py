@@ -35,6 +35,7 @@ def provider(folder: Path, script: str) -> ScriptedProvider:
     return build(ScriptedSettings(script="script.yaml"), host)
 
 
+@pytest.mark.req("B-08")
 class TestScripted(ProviderContract):
     is_deterministic = True
 
