@@ -96,7 +96,7 @@ class Reference:
         """Somebody goes on, at once, to the same end; nothing was lost and nothing happened too often."""
         ended = self.driver(phase="finish")
         assert "document" in ended, ended
-        assert ended["seconds"] < 2.0
+        assert ended["seconds"] < 10.0  # hundredths on a quiet machine; a lease would have to run out first
         document = ended["document"]
         assert (document["status"], document["state_hash"]) == ("completed", self.end["state_hash"])
         assert document["verified"] and document["replayed"]["equal"]
