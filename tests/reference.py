@@ -118,7 +118,8 @@ def _models() -> dict[str, Any]:
 
 def _write(project: Path, name: str, value: Any) -> None:
     file = project / ("script.yaml" if name == "script" else f".harness/{name}.yaml")
-    file.write_text(value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False), encoding="utf-8")
+    text = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
+    file.write_text(text, encoding="utf-8")
 
 
 def trust(site: Site) -> None:

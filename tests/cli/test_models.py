@@ -86,7 +86,9 @@ def harness(project: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
     return run
 
 
-def test_models_are_listed_without_loading_anything(harness: Callable[..., Any], tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_listed_without_loading_anything(
+    harness: Callable[..., Any], tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)  # another test may have needed it
     document = harness("models")
     assert document["schema"] == "harness.models/1"
