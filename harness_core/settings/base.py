@@ -11,14 +11,12 @@ from pydantic.config import JsonDict
 __all__ = [
     "NO",
     "OK",
-    "SECRET_PATTERN",
     "Choice",
     "Count",
     "Glob",
     "Mode",
     "Name",
     "Seconds",
-    "SecretRef",
     "Settings",
     "Share",
     "Tier",
@@ -70,7 +68,3 @@ Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Share = Annotated[int, Field(ge=1, le=100)]
-
-SECRET_PATTERN: Final = r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$"  # noqa: S105 - a pattern, no secret
-SecretRef = Annotated[str, Field(pattern=SECRET_PATTERN, json_schema_extra={"x-secret": True})]
-"""Where a secret is found, ``env:NAME`` or ``file:PATH``; never the secret. The dispatcher resolves it."""

@@ -27,12 +27,7 @@ CASES = {
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 FLOAT = st.floats(allow_nan=False, allow_infinity=False)
-SCALAR = (
-    st.none()
-    | st.booleans()
-    | st.integers(-MAX_INTEGER, MAX_INTEGER)
-    | st.floats(allow_nan=False, allow_infinity=False)
-)
+SCALAR = st.none() | st.booleans() | st.integers(-MAX_INTEGER, MAX_INTEGER) | FLOAT
 JSON = st.recursive(
     SCALAR | TEXT, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4), max_leaves=20
 )

@@ -170,6 +170,7 @@ def test_any_bytes_in_any_file_end_in_a_configuration_or_in_our_own_error(bytes_
 
 
 def test_a_small_project_file_leaves_the_rest_of_the_user_s_alone() -> None:
+    assert "Only that leaf changes" in CASES["BR-081"]["right"]
     user = {"harness": "run: {max_depth: 1, max_turns: 2, max_visits: 3}"}
     run = make({"harness": "run: {max_turns: 9}"}, user).harness.run
     assert (run.max_depth, run.max_turns, run.max_visits) == (1, 9, 3)

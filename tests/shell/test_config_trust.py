@@ -94,7 +94,7 @@ def test_a_project_that_only_tightens_and_chooses_stages_needs_no_trust(place: P
         ("models.yaml", "models: {m: {provider: acme}}", "models.m.provider"),
         ("models.yaml", "routes: {coding: mine}", "routes.coding"),
         ("harness.yaml", "bind: {fixer: acme}", "bind.fixer"),
-        ("harness.yaml", "store: {path: /tmp/x}", "store.path"),
+        ("harness.yaml", "store: {path: /srv/x}", "store.path"),
         ("harness.yaml", "run: {max_depth: 9}", "run.max_depth"),
         ("harness.yaml", "run: {budget: {tokens: 2000000}}", "run.budget.tokens"),
         ("harness.yaml", "run: {max_turns: null}", "run.max_turns"),
