@@ -12,7 +12,7 @@ import click
 from harness_core.kernel.projections.artifacts import artifact_ref
 from harness_core.kernel.projections.event import causes, decoded, event_documents, expanded_view, keeps
 from harness_core.kernel.projections.naming import LAST, resolve_one
-from harness_core.kernel.projections.timeline import Timeline
+from harness_core.kernel.projections.timeline import Line, Timeline
 from harness_hookspecs.errors import HarnessError, NotFound
 from harness_hookspecs.events import CATEGORIES
 from harness_hookspecs.kit.codec import loads_trusted
@@ -22,7 +22,7 @@ from harness_hookspecs.store import GENESIS_HASH, StoredEvent
 from .errors import INTERRUPTED, error_document, exit_of
 from .hosting import SESSION, open_host, usage_error
 from .noun import NounGroup
-from .output import complain, emit, json_option, wants_json
+from .output import complain, emit, json_lines_option, json_option, wants_json
 
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
@@ -42,6 +42,7 @@ class _Wanted(NamedTuple):
     until: int | None
     follow: bool
     passes: Callable[[Mapping[str, Any]], bool]
+    timeline: Timeline | None  # follows every event, for the words of people's lines; programs need none
 
 
 @events.command(hidden=True)
@@ -52,18 +53,19 @@ class _Wanted(NamedTuple):
 @click.option("--until", type=click.IntRange(min=1), metavar="SEQ", help="Up to this event.")
 @click.option("--follow", is_flag=True, help="Go on until the session has ended.")
 @click.option("--expand", is_flag=True, help="With messages and manifests in place of their digests.")
-@json_option
+@json_lines_option
 @click.pass_context
 def show(ctx: click.Context, /, session: str, **given: Any) -> int:
     """Print a session's events in order; with --json one JSON document a line."""
     first, until = given["first"], given["until"]
     if until is not None and until < first:
         raise usage_error(f"--until {until} is before --from {first}")
-    wanted = _Wanted(first - 1, until, given["follow"], keeps(given["types"], given["category"]))
+    timeline = None if wants_json(ctx) else Timeline()
+    wanted = _Wanted(first - 1, until, given["follow"], keeps(given["types"], given["category"]), timeline)
     try:
         with open_host(ctx) as host:
-            for stored, document in _documents(host, host.find(session), wanted):
-                _print(ctx, host, stored, document, expand=given["expand"])
+            for stored, document, line in _documents(host, host.find(session), wanted):
+                _print(ctx, host, stored, document, line, expand=given["expand"])
     except HarnessError as error:
         if not wants_json(ctx):
             raise
@@ -76,34 +78,41 @@ def show(ctx: click.Context, /, session: str, **given: Any) -> int:
     return 0
 
 
-def _documents(host: Host, session_id: str, wanted: _Wanted) -> Iterator[tuple[StoredEvent, dict[str, Any]]]:
-    """Events with their documents; the one before the first is read for its hash."""
+def _documents(
+    host: Host, session_id: str, wanted: _Wanted
+) -> Iterator[tuple[StoredEvent, dict[str, Any], Line | None]]:
+    """Events with their documents and words; the one before the first is read for its hash.
+
+    For words every event is read: what one is about may stand in an earlier one that is not shown.
+    """
     root = next(host.events(session_id), None)
-    stream = host.events(session_id, after=max(0, wanted.after - 1), follow=wanted.follow)
-    before = next(stream, None) if wanted.after else None
-    previous = before.hash if before is not None and before.seq == wanted.after else GENESIS_HASH
+    begin = wanted.after if wanted.timeline is None else 0
+    stream = host.events(session_id, after=max(0, begin - 1), follow=wanted.follow)
+    before = next(stream, None) if begin else None
+    previous = before.hash if before is not None and before.seq == begin else GENESIS_HASH
     for stored, document in event_documents(stream, previous_hash=previous, root_id=root.id if root else None):
         if wanted.until is not None and stored.seq > wanted.until:
             return
-        if wanted.passes(document):
-            yield stored, document
+        line = wanted.timeline.line(decoded(stored)) if wanted.timeline is not None else None
+        if stored.seq > wanted.after and wanted.passes(document):
+            yield stored, document, line
         if stored.seq == wanted.until:
             return
 
 
-def _print(ctx: click.Context, host: Host, stored: StoredEvent, document: dict[str, Any], *, expand: bool) -> None:
+def _print(
+    ctx: click.Context, host: Host, stored: StoredEvent, document: dict[str, Any], line: Line | None, *, expand: bool
+) -> None:
     if expand:
         view = expanded_view(decoded(stored), lambda digest: loads_trusted(host.artifact(artifact_ref(digest))))
         document = {**document, "payload": view["payload"]}
     if wants_json(ctx):
         click.echo(json.dumps(document))
     else:
-        click.echo(_line(ctx, stored, document, expand=expand))
+        click.echo(_text(stored, document, line, expand=expand))
 
 
-def _line(ctx: click.Context, stored: StoredEvent, document: Mapping[str, Any], *, expand: bool) -> str:
-    timeline = ctx.meta.setdefault(f"{__name__}.timeline", Timeline())
-    line = timeline.line(decoded(stored))
+def _text(stored: StoredEvent, document: Mapping[str, Any], line: Line | None, *, expand: bool) -> str:
     text = line.text if line is not None else _scalars(document["payload"])
     head = f"{stored.seq:>5}  {stored.timestamp[11:23]}  {document['category']:<11}  {stored.type:<30}  {text}".rstrip()
     if not expand:

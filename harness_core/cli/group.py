@@ -96,5 +96,5 @@ def _is_there(module: str) -> bool:
 def harness(**options: Any) -> None:
     """Harness: an orchestration kernel. These options may stand before or after a command.
 
-    Every command takes --json and then prints exactly one JSON document.
+    Every command takes --json and then prints one JSON document; only events prints JSON Lines, one document a line.
     """

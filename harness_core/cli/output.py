@@ -10,7 +10,7 @@ import click
 
 from .options import GlobalOptions
 
-__all__ = ["complain", "emit", "json_option", "options_of", "say", "wants_json", "write_document"]
+__all__ = ["complain", "emit", "json_lines_option", "json_option", "options_of", "say", "wants_json", "write_document"]
 
 _KEY: Final = "harness_core.json"
 
@@ -19,13 +19,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def json_option(command: F) -> F:
     """Give a command its ``--json``; the command itself need not know of it."""
+    return _json_option("Print one JSON document.")(command)
 
+
+def json_lines_option(command: F) -> F:
+    """Give a command its ``--json`` where the result is a stream: a document a line."""
+    return _json_option("Print JSON Lines, one document a line.")(command)
+
+
+def _json_option(said: str) -> Callable[[F], F]:
     def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.meta[_KEY] = bool(value) or ctx.meta.get(_KEY, False)
 
-    return click.option("--json", is_flag=True, expose_value=False, callback=note, help="Print one JSON document.")(
-        command
-    )
+    return click.option("--json", is_flag=True, expose_value=False, callback=note, help=said)
 
 
 def wants_json(ctx: click.Context) -> bool:

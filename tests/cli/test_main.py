@@ -231,3 +231,13 @@ def test_the_version_is_the_distribution_s() -> None:
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
     assert parser["metadata"]["version"] == harness_core.__version__
+
+
+def test_the_help_says_which_command_prints_lines() -> None:
+    for words, said in {
+        ("--help",): "only events prints JSON Lines",
+        ("events", "show", "--help"): "Print JSON Lines, one document a line.",
+        ("report", "--help"): "Print one JSON document.",
+    }.items():
+        found = _python("-m", "harness_core.cli.main", *words)
+        assert said in " ".join(found.stdout.split())
