@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from harness_core.shell.config.folders import PROJECT_FOLDER, folders_of, shown
+from harness_core.shell.config.folders import PROJECT_FOLDER, folders_of, make_folder, shown
 from harness_core.shell.plugins.catalogue import Catalogue
 from harness_core.shell.plugins.index import open_index
 from harness_core.shell.plugins.names import normalise
@@ -80,7 +80,7 @@ def _place(ctx: click.Context) -> tuple[Path, list[str]]:
 def _files(folder: Path) -> Files:
     from harness_core.shell.ports import make_ports
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     found: Files = make_ports("threads").files(folder)
     return found
 

@@ -135,6 +135,9 @@ def _folder(name: str, folder: Path, fix: bool) -> Checked:
         except OSError as error:
             return Checked(f"{name} folder", "problem", f"{folder} cannot be made: {error}", "make it writable", {})
     there = _existing(folder)
+    if not there.is_dir():
+        facts = {"path": str(folder), "exists": folder.exists(), "writable": False}
+        return Checked(f"{name} folder", "problem", f"{there} is a file and no folder", f"move {there} away", facts)
     facts = {"path": str(folder), "exists": folder.exists(), "writable": os.access(there, os.W_OK)}
     if not facts["writable"]:
         return Checked(f"{name} folder", "problem", f"{folder} cannot be written", f"make {there} writable", facts)

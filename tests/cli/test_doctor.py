@@ -148,6 +148,15 @@ def test_a_folder_that_cannot_be_made_is_a_problem(tmp_path: Path) -> None:
     assert found.state == "problem"
 
 
+@pytest.mark.parametrize("fix", [False, True])
+@pytest.mark.parametrize("name", ["config", "data", "state", "cache"])
+def test_a_folder_that_is_a_file_is_a_problem(name: str, fix: bool, tmp_path: Path) -> None:
+    (tmp_path / "harness").write_text("")
+    [found] = check_folders({name: tmp_path / "harness"}, fix=fix)
+    assert (found.state, found.name) == ("problem", f"{name} folder")
+    assert "is a file" in found.message
+
+
 # ------------------------------------------------------------------------------------------- single checks
 
 AFFECTED = {

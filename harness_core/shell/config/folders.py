@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness_hookspecs.errors import NotFound
+from harness_hookspecs.errors import ConfigError, NotFound
 
 from .xdg import home_of, xdg_folder
 
-__all__ = ["PROJECT_FOLDER", "Folders", "find_project", "folders_of", "shown"]
+__all__ = ["PROJECT_FOLDER", "Folders", "find_project", "folders_of", "make_folder", "shown"]
 
 PROJECT_FOLDER: Final = ".harness"
 
@@ -67,6 +67,20 @@ def find_project(start: Path, *, exact: bool = False) -> Path:
     # os.path, because a folder above that may not be looked into holds no project and is no error
     found = (folder for folder in (start, *start.parents) if os.path.isdir(folder / PROJECT_FOLDER))
     return next(found, start)
+
+
+def make_folder(folder: Path, *, mode: int = 0o777) -> None:
+    """Make a folder and its parents where they are not there.
+
+    Raises:
+        ConfigError: ``folder.unusable``: the system says no, or something else has its name.
+    """
+    try:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        hint = "choose another folder or make it writable; harness doctor says what is wrong with your own folders"
+        message = f"the folder cannot be made: {error.strerror or error}"
+        raise ConfigError(message, code="folder.unusable", where=str(folder), hint=hint) from error
 
 
 def shown(path: Path, home: Path) -> str:

@@ -16,7 +16,7 @@ from harness_hookspecs.errors import ConfigError, NotFound
 from harness_hookspecs.host import Files
 
 from .core_shapes import read_schema
-from .folders import PROJECT_FOLDER
+from .folders import PROJECT_FOLDER, make_folder
 
 __all__ = ["FoundModel", "files_to_write", "find_models", "write_project"]
 
@@ -117,7 +117,7 @@ def write_project(
             nothing was written.
     """
     folder = project / PROJECT_FOLDER
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     files = files_at(folder)
     present = {path: _present(files, path) for path in wanted}
     different = [path for path, data in wanted.items() if present[path] not in {None, data}]

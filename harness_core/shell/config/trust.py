@@ -14,6 +14,7 @@ from harness_hookspecs.host import Files
 from harness_hookspecs.kit import codec
 from harness_hookspecs.kit.canonical import digest, sha256
 
+from .folders import make_folder
 from .origins import UNSET, Origin, Tree, leaves
 from .stricter import is_stricter
 
@@ -129,6 +130,6 @@ def remember_trust(
     """
     value = leaves_digest(found)
     record = {"schema": _SCHEMA, "project": str(project), "digest": value}
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(state, mode=0o700)
     files_at(state).write_bytes(_file(project), codec.dumps(record) + b"\n")
     return value

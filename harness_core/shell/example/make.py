@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from harness_core.shell.config.folders import PROJECT_FOLDER
+from harness_core.shell.config.folders import PROJECT_FOLDER, make_folder
 from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
 from harness_hookspecs.host import Completed, Ports
 
@@ -31,13 +31,14 @@ def make_example(folder: Path, ports: Ports, search_path: str) -> bool:
 
     Raises:
         ConfigError: ``demo.folder_taken``: the folder holds something else; nothing was written.
+            ``folder.unusable``: it cannot be made or read.
         NotFound: ``git.not_found``.
         HarnessError: ``git.failed``.
     """
     if not _is_ours(folder):
         hint = "name a new or an empty folder"
         raise ConfigError(f"{folder} holds something else", code="demo.folder_taken", where=str(folder), hint=hint)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     unchanged = _write_settings(folder, ports)
     repository = _Repository(folder, ports, search_path)
     if repository.git("rev-parse", "--verify", "--quiet", "HEAD").returncode != 0:
@@ -51,7 +52,11 @@ def _is_ours(folder: Path) -> bool:
     except FileNotFoundError:
         return True
     except NotADirectoryError:
-        return False
+        return not folder.exists()  # then it lies below a file, and making it says so
+    except OSError as error:
+        hint = "name a folder of your own"
+        message = f"the folder cannot be read: {error.strerror or error}"
+        raise ConfigError(message, code="folder.unusable", where=str(folder), hint=hint) from error
 
 
 def _write_settings(folder: Path, ports: Ports) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from harness_hookspecs.errors import StoreCorrupt, StoreError
 
-__all__ = ["failure"]
+__all__ = ["FOLDER_HINT", "failure"]
+
+FOLDER_HINT: Final = "harness doctor says what is wrong with the folders; make it writable or set XDG_DATA_HOME"
 
 # Primary result codes of SQLite (https://sqlite.org/rescode.html).
 _BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _TOOBIG = 5, 6, 8, 10, 11, 13, 14, 18
@@ -15,10 +17,10 @@ _CONSTRAINT, _NOTADB = 19, 26
 _KNOWN: dict[int, tuple[str, str, str | None]] = {
     _BUSY: ("store.busy", "another process held the log for too long", None),
     _LOCKED: ("store.busy", "the log is locked", None),
-    _READONLY: ("store.readonly", "the log is read-only", "check the owner and the mode of the file and its folder"),
+    _READONLY: ("store.readonly", "the log is read-only", FOLDER_HINT),
     _IOERR: ("store.io", "the disk did not do what it was asked", None),
     _FULL: ("store.full", "there is no space left for the log", "make room, then resume: nothing was written"),
-    _CANTOPEN: ("store.io", "the log cannot be opened", None),
+    _CANTOPEN: ("store.io", "the log cannot be opened", FOLDER_HINT),
     _TOOBIG: ("store.too_large", "the content is larger than the log can hold", None),
 }
 _BROKEN = {

@@ -12,7 +12,7 @@ from harness_hookspecs.errors import StoreCorrupt, StoreError
 from harness_hookspecs.host import StoreHost
 
 from .driver import Connection, DatabaseFactory, DriverError
-from .failure import failure
+from .failure import FOLDER_HINT, failure
 from .log import SqliteStore
 from .schema import APPLICATION_ID, CREATE, FORMAT, affected, creation, pragmas
 
@@ -73,7 +73,7 @@ def _named(path: Path) -> Iterator[None]:
     except OSError as error:
         text = f"the log cannot be opened: {error.strerror or error}"
         code = "store.readonly" if isinstance(error, PermissionError) else "store.io"
-        raise StoreError(text, code=code, where=str(path)) from error
+        raise StoreError(text, code=code, where=str(path), hint=FOLDER_HINT) from error
 
 
 def _is_full(folder: Path) -> bool:
