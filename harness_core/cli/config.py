@@ -22,8 +22,10 @@ from .published import published_names, published_schema
 __all__ = ["config", "load", "trust"]
 
 
-def load(ctx: click.Context, *, project: str | None = None, flags: Mapping[str, Any] | None = None) -> EffectiveConfig:
-    """Load the configuration that the shared options ask for; its warnings go to stderr.
+def load(
+    ctx: click.Context, *, project: str | None = None, flags: Mapping[str, Any] | None = None, quiet: bool = False
+) -> EffectiveConfig:
+    """Load the configuration that the shared options ask for; its warnings go to stderr, unless it is ``quiet``.
 
     Raises:
         ConfigError: The files are wrong.
@@ -35,6 +37,12 @@ def load(ctx: click.Context, *, project: str | None = None, flags: Mapping[str, 
     records = open_index().records
     start = project if project is not None else options_of(ctx).project
     found = open_config(start, make_ports("threads"), env=os.environ, plugins=records, flags=flags)
+    if not quiet:
+        _warn(found)
+    return found
+
+
+def _warn(found: EffectiveConfig) -> None:
     for warning in found.warnings:
         complain(f"warning: {escape_line(warning.text())}")
     if not found.trusted:
@@ -42,7 +50,6 @@ def load(ctx: click.Context, *, project: str | None = None, flags: Mapping[str, 
         complain(
             f"warning: the project is not trusted, {count} of its settings do not count; see harness trust --dry-run"
         )
-    return found
 
 
 @click.group(invoke_without_command=True)
@@ -191,7 +198,7 @@ def trust(ctx: click.Context, directory: str | None, dry_run: bool) -> None:
     """Trust what the files of a project set, as they are now; a change of those settings asks again."""
     from harness_core.shell.ports import make_ports
 
-    found = load(ctx, project=directory)
+    found = load(ctx, project=directory, quiet=True)  # what it would warn of is what this prints
     project, folders = found.project, found.folders
     if not dry_run and project is not None and folders is not None:
         remember_trust(make_ports("threads").files, folders.state, Path(project), found.untrusted_leaves)

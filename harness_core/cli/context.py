@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from harness_hookspecs.errors import NotFound
 from harness_hookspecs.kit.render import clip_line, clip_lines, escape_for_terminal, escape_line
 
-from .hosting import SESSION, open_host
+from .hosting import SESSION, open_host, usage_error
 from .output import emit, json_option
 
 __all__ = ["context"]
@@ -25,14 +26,19 @@ def context() -> None:
 
 @context.command()
 @click.argument("session", metavar=SESSION)
-@click.argument("visit", metavar="VISIT")
+@click.argument("visit", metavar="VISIT", required=False)
 @click.option("--full", is_flag=True, help="Whole texts instead of their first lines.")
 @json_option
 @click.pass_context
-def show(ctx: click.Context, session: str, visit: str, full: bool) -> None:
+def show(ctx: click.Context, session: str, visit: str | None, full: bool) -> None:
     """Show the context of a stage visit: its id, STAGE for the last visit of a stage, or STAGE#N (the first is 0)."""
     with open_host(ctx) as host:
-        document = host.context(session, visit)
+        try:
+            document = host.context(session, visit or "")
+        except NotFound as error:
+            if visit is None and error.code == "visit.not_found":
+                raise usage_error(f"Missing argument 'VISIT'; {error.hint}") from error
+            raise
     emit(ctx, document, lambda one: "\n".join(_shown(one, None if full else _SHOWN_LINES)))
 
 

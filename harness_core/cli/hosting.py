@@ -127,7 +127,7 @@ def model_overrides(ctx: click.Context, model: str | None) -> dict[str, str]:
         return {}
     from .config import load
 
-    stages = load(ctx).stages
+    stages = load(ctx, quiet=True).stages  # the run itself says what is wrong
     named = [name for name, stage in stages.stages.items() if stage.model or _persona_names_one(stage.role, stages)]
     return {"default": model, **{f"stages.{name}.model": model for name in named}}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,7 @@ def budget_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.argument("text", metavar="TEXT|-")
+@click.argument("words", metavar="TEXT|-", nargs=-1, required=True)
 @click.option("--model", metavar="M", help="The model that answers in every stage.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a key of the configuration.")
 @on_ask_option
@@ -58,13 +59,13 @@ def budget_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of the session's own randomness.")
 @json_option
 @click.pass_context
-def run(ctx: click.Context, /, text: str, **given: Any) -> int:
+def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
     """Run one session to its end or to a pause; - reads the text from stdin.
 
     Exits: 0 completed, 1 failed, 10 waits (resumable), 11 denied, 12 budget reached (resumable), 13 no provider,
     14 artifact invalid after retries.
     """
-    words, on_ask = _text(text), _on_ask(given["on_ask"])
+    text, on_ask = _text(words), _on_ask(given["on_ask"])
     begin: dict[str, Any] = {
         "on_ask": on_ask,
         "budget": budget_of(given["budget"]),
@@ -74,7 +75,7 @@ def run(ctx: click.Context, /, text: str, **given: Any) -> int:
     if begin["yolo"] != "off":
         complain(f"YOLO: {_YOLO[begin['yolo']]}; each use is logged, validation and sandbox stay as they are")
     overrides = {**model_overrides(ctx, given["model"]), **settings_of(given["settings"])}
-    return follow(ctx, on_ask, overrides, lambda host, _: host.start(words, **begin))
+    return follow(ctx, on_ask, overrides, lambda host, _: host.start(text, **begin))
 
 
 @click.command()
@@ -132,8 +133,10 @@ def _cancelled(document: Mapping[str, Any], session_id: str) -> str:
 # -- what was typed ---
 
 
-def _text(text: str) -> str:
-    words = _stdin() if text == "-" else text
+def _text(given: tuple[str, ...]) -> str:
+    if len(given) > 1:
+        raise usage_error(f"the text is one argument, quote it: harness run {shlex.quote(' '.join(given))}")
+    words = _stdin() if given[0] == "-" else given[0]
     if not words.strip():
         raise usage_error("there is nothing to do: the text is empty")
     try:

@@ -19,6 +19,7 @@ from harness_hookspecs.rules import Rules
 from harness_hookspecs.validator import LEVELS
 
 from .config.effective import EffectiveConfig
+from .config.folders import PROJECT_FOLDER
 from .model_handle import ModelEntry
 from .parts import Need, Parts
 from .perform_role import BoundRole
@@ -124,19 +125,26 @@ class Assembly:
         persona = persona_of(stage.role, self.config.stages.roles)
         model = stage.model or persona.model or self.config.models.default_name()
         if model is None:
-            known = ", ".join(self.config.models.models) or "none"
-            raise ConfigError(
-                f"stage {name} has no model and models.yaml names no default; models: {known}",
-                code="config.no_model",
-                where=self._where(name, "model"),
-                hint="set models.default, or run harness init",
-            )
+            raise self._no_model(name)
         if model not in self.config.models.models:
             known = ", ".join(self.config.models.models) or "none"
             raise ConfigError(
                 f"there is no model {model}; models: {known}", code="config.no_model", where=self._where(name, "model")
             )
         return model
+
+    def _no_model(self, name: str) -> ConfigError:
+        """Where no file of a project was read, the reason is that nobody stands in one."""
+        if not any(file.startswith(f"{PROJECT_FOLDER}/") for file in self.config.files):
+            message = f"there is no project here (no {PROJECT_FOLDER} from {self.workspace} upwards)"
+            return ConfigError(message, code="config.no_model", hint="harness init makes one here")
+        known = ", ".join(self.config.models.models) or "none"
+        return ConfigError(
+            f"stage {name} has no model and models.yaml names no default; models: {known}",
+            code="config.no_model",
+            where=self._where(name, "model"),
+            hint="set models.default, or run harness init",
+        )
 
     def _model_need(self, name: str) -> Need:
         entry = self.config.models.models[name]

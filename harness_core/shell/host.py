@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness_core.kernel.commands import Resume
+from harness_core.kernel.projections.naming import ended
 from harness_core.kernel.projections.session import session_document
 from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound
 from harness_hookspecs.kit.codec import dumps, loads_trusted
@@ -187,7 +188,7 @@ class Host:
         self.config.require_trust()
         state = fold_session(self.store, found)
         if state.final:
-            raise IllegalMove(f"session {found[-8:]} is {state.status}; nothing can change it", code="state.final")
+            raise ended(found, f"is {state.status}; nothing can change it")
         migrate = migration(state, self._opened, self.store, accept_drift=accept_drift)
         limits = checked_budget(budget)
         session = OwnedSession(
@@ -474,7 +475,7 @@ class Host:
         if found not in self._owned:
             state = fold_session(self.store, found)
             if state.final:
-                raise IllegalMove(f"session {found[-8:]} is {state.status}; it takes no {kind}", code="state.final")
+                raise ended(found, f"is {state.status}; it takes no {kind}")
         self.store.post(found, f"{kind}:{self._ports.ids.uuid7()}", dumps({"kind": kind, "body": dict(body)}))
         if found in self._owned or kind != "cancel":
             self._nudge(found)

@@ -382,3 +382,43 @@ def test_a_key_that_is_none_is_not_found(place: Place) -> None:
     assert place.document("config", "explain", "run.max_dept", code=4)["hint"] == 'did you mean "max_depth"?'
     assert place.document("config", "explain", "run..", code=3)["code"] == "config.path"
     assert place.document("config", "show", "--project", "nowhere", code=4)["code"] == "project.not_found"
+
+
+def test_trusting_does_not_warn_that_nothing_is_trusted(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.write("models.yaml", "models:\n  m: {provider: acme}\n")
+    for words in (["run", "hi", "--model", "m"], ["trust", "--dry-run"], ["trust"]):
+        assert main(words) == (3 if words[0] == "run" else 0)
+        assert "warning" not in capsys.readouterr().err
+
+
+def test_outside_a_project_a_run_says_so(place: Place) -> None:
+    error = place.document("run", "hi", code=3)
+    assert error["message"] == f"there is no project here (no .harness from {place.project} upwards)"
+    assert error["hint"].startswith("harness init")
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_with_its_place(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = place.home / "taken"
+    taken.write_text("")
+    assert place.document("demo", str(taken / "x"), code=3)["code"] == "folder.unusable"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(taken))
+    error = place.document("demo", code=3)
+    assert (error["code"], error["where"]) == ("folder.unusable", str(taken / "harness" / "demo"))
+    assert "harness doctor" in error["hint"]
+    monkeypatch.setenv("XDG_STATE_HOME", str(taken))
+    assert place.document("init", code=3)["where"] == str(taken / "harness")
+    (place.project / "inner").mkdir()
+    (place.project / "inner" / ".harness").write_text("")
+    error = place.document("init", "--project", "inner", code=3)
+    assert (error["code"], error["where"]) == ("folder.unusable", str(place.project / "inner" / ".harness"))
+
+
+def test_a_data_folder_that_is_a_file_is_answered_with_what_to_do(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.document("init")
+    (place.home / "data").mkdir()
+    (place.home / "data" / "harness").write_text("")
+    monkeypatch.setenv("XDG_DATA_HOME", str(place.home / "data"))
+    error = place.document("sessions", code=6)
+    assert "harness doctor" in error["hint"] and "XDG_DATA_HOME" in error["hint"]

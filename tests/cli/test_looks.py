@@ -233,6 +233,47 @@ def test_each_event_is_in_one_category_and_the_filter_finds_it(events: Command) 
     assert sorted((event for some in by_category.values() for event in some), key=lambda event: event["seq"]) == found
 
 
+def test_a_filter_changes_no_line_that_people_read(done: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    def lines(*words: str) -> list[str]:
+        capsys.readouterr()
+        assert main(["events", "@last", *words]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    whole = lines()
+    approvals = lines("--type", "approval.*")
+    assert approvals == [line for line in whole if " approval." in line.partition("  {")[0][:60]]
+    bypassed = [line for line in approvals if "approval.bypassed" in line]
+    assert bypassed and all("effects_" in line and "  : " not in line for line in bypassed)
+    assert lines("--from", "40") == whole[39:]
+    assert lines("--from", "40", "--until", "45", "--category", "inference") == [
+        line for line in whole[39:45] if line.split()[2] == "inference"
+    ]
+
+
+HINTS = {
+    "resume @last": ("harness report", "harness replay"),
+    "cancel @last": ("harness report", "harness replay"),
+    "pause @last": ("harness report", "harness replay"),
+    "report @lastt": ("@last ",),
+    "config explain run.nope": ("run has max_depth, ",),
+}
+
+
+@pytest.mark.parametrize("words", HINTS)
+def test_a_mistake_is_answered_with_what_there_is(words: str, harness: Command) -> None:
+    exits = 1 if words.partition(" ")[0] in ("resume", "cancel", "pause") else 4
+    hint = harness(*words.split(), exits=exits)["hint"]
+    assert all(part in hint for part in HINTS[words]), hint
+
+
+def test_a_context_without_a_visit_is_answered_with_the_visits(harness: Command) -> None:
+    assert "its visits: work#0, check#0" in harness("context", "show", "@last", exits=2)["message"]
+
+
+def test_a_text_without_quotes_is_answered_with_the_quotes(harness: Command) -> None:
+    assert harness("run", "What", "is", "new", exits=2)["message"].endswith("harness run 'What is new'")
+
+
 def test_events_are_cut_by_seq_and_keep_their_hashes(events: Command) -> None:
     found = events()
     assert events("--from", "5", "--until", "9") == found[4:9]

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness_hookspecs.errors import NotFound
+from harness_hookspecs.errors import IllegalMove, NotFound
 
-__all__ = ["LAST", "resolve_one", "resolve_session"]
+__all__ = ["LAST", "ended", "resolve_one", "resolve_session"]
 
 LAST = "@last"
 _SHORTEST = 4
 _SHOWN = 8
+
+
+def ended(session_id: str, said: str) -> IllegalMove:
+    """The error about a session that has ended; its hint is what there still is to see of it."""
+    name = session_id[-8:]
+    hint = f"harness report {name} shows what it used, harness replay {name} runs through it again"
+    return IllegalMove(f"session {name} {said}", code="state.final", hint=hint)
 
 
 def resolve_session(reference: str, newest_first: Sequence[str]) -> str:
@@ -28,7 +35,8 @@ def resolve_session(reference: str, newest_first: Sequence[str]) -> str:
         if not newest_first:
             raise NotFound("there is no session yet", code="session.not_found", hint='start one: harness run "TEXT"')
         return newest_first[0]
-    return resolve_one(reference.lower(), newest_first, "session", hint="harness sessions lists them")
+    hint = f"harness sessions lists them; {LAST} is the newest of this project"
+    return resolve_one(reference.lower(), newest_first, "session", hint=hint)
 
 
 def resolve_one(reference: str, ids: Sequence[str], what: str, *, hint: str) -> str:

@@ -134,11 +134,13 @@ class EffectiveConfig:
         flat = {key: item for file in self.six.document().values() for key, item in file.items()}
         found = leaves_below(parts, flat, self.trees)
         if not found:
-            known = [key for key in flat if key not in parts] if len(parts) == 1 else list(dig(flat, parts[:-1]) or ())
+            above = flat if len(parts) == 1 else dig(flat, parts[:-1])
+            known = [str(key) for key in above] if isinstance(above, Mapping) else []
+            below = f"{format_path(parts[:-1])} has {', '.join(known)}" if known and parts[:-1] else None
             raise NotFound(
                 f"there is no key {format_path(parts)}",
                 code="config.no_key",
-                hint=nearest(str(parts[-1]), map(str, known)),
+                hint=nearest(str(parts[-1]), known) or below or "harness config show lists them",
             )
         return tuple(explain_leaf(at, dig(flat, at), self.trees, self.ignored) for at in found)
 
