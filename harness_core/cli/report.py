@@ -54,11 +54,18 @@ def _shown(document: Mapping[str, Any]) -> str:
 
 def _tokens(item: Mapping[str, Any]) -> str:
     usage = item["usage"]
+    if _nothing_known(usage):
+        return "unknown"
     least = "" if usage["known"] else "at least "
     return (
         f"{least}{usage['total_tokens']} ({usage['input_tokens']} in, of these {usage['cached_input_tokens']} cached; "
         f"{usage['output_tokens']} out, of these {usage['reasoning_tokens']} reasoning)"
     )
+
+
+def _nothing_known(usage: Mapping[str, Any]) -> bool:
+    """Whether calls were made and none of them reported anything."""
+    return not usage["known"] and not usage["total_tokens"]
 
 
 def _section(title: str, items: Sequence[Mapping[str, Any]], *names: str, extra: Any = None) -> str:
@@ -71,14 +78,13 @@ def _section(title: str, items: Sequence[Mapping[str, Any]], *names: str, extra:
 def _row(item: Mapping[str, Any], names: Iterable[str], extra: Any) -> list[str]:
     usage = item["usage"]
     mark = "" if usage["known"] else "+?"
+    names_of = ("input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens")
+    tokens = [f"{usage[one]}{mark if number < 2 else ''}" for number, one in enumerate(names_of)]
     return [
         "/".join(str(item[name]) for name in names) or "-",
         str(item["calls"]),
         str(item["failed_calls"]),
-        f"{usage['input_tokens']}{mark}",
-        f"{usage['output_tokens']}{mark}",
-        str(usage["cached_input_tokens"]),
-        str(usage["reasoning_tokens"]),
+        *(["unknown"] * len(tokens) if _nothing_known(usage) else tokens),
         f"{item['model_ms'] / 1000:.2f}",
         *(extra(item) if extra else ()),
     ]

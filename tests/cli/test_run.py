@@ -80,6 +80,15 @@ def test_how_a_run_ends_is_its_exit_code_and_its_document(
     assert f"session {document['id']}" in err
 
 
+def test_a_report_of_which_nothing_is_known_says_so(outcomes: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "W-GONE", "--json"]) == 13
+    capsys.readouterr()
+    assert main(["report", "@last"]) == 0
+    said = capsys.readouterr().out
+    assert "\ntokens       unknown\n" in said
+    assert "+?" not in said and "at least" not in said
+
+
 @pytest.mark.req("B-74")
 def test_validation_results_are_events_with_code_severity_path_and_message(
     outcomes: Site, harness: Command, capsys: pytest.CaptureFixture[str]
