@@ -27,7 +27,7 @@ def _stage(role: str, **more: Any) -> dict[str, Any]:
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """One stage whose script ends it in every way, chosen by a word of the task."""
     invented = {**REPORT, "modified_files": ["never_written.py"]}
-    replies = [
+    replies: list[dict[str, Any]] = [
         {"when": {"contains": "W-GOOD"}, "json": REPORT, "usage": USAGE},
         {"when": {"contains": "W-INVENTED"}, "json": invented, "usage": USAGE},
         {"when": {"contains": "W-PROSE"}, "text": "I would rather not.", "usage": USAGE},
