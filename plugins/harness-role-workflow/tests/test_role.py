@@ -305,7 +305,7 @@ def test_settings_and_manifest_say_the_same() -> None:
     [offer] = harness_provide_roles()
     assert offer.settings is not None
     schema = offer.settings().model_json_schema()
-    kept = ("type", "minimum", "maximum", "default", "x-untrusted", "x-tighten")
+    kept = ("type", "description", "minimum", "maximum", "default", "x-untrusted", "x-tighten")
     ours = {name: {key: leaf[key] for key in kept} for name, leaf in schema["properties"].items()}
     assert json.loads(json.dumps(provided["config"]["properties"])) == ours
     assert tuple(provided["roles"]) == offer.roles
