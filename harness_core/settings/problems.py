@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import attrs
 
 from harness_hookspecs.errors import ConfigError
+from harness_hookspecs.kit.nearest import nearest as nearest_name
 
 __all__ = ["Problem", "config_error", "nearest"]
 
@@ -77,5 +77,5 @@ def _place(problem: Problem) -> tuple[bool, str, int, int]:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Give the hint that names the nearest known name, or None when nothing is near."""
-    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f'did you mean "{found[0]}"?' if found else None
+    found = nearest_name(name, known)
+    return f'did you mean "{found}"?' if found else None

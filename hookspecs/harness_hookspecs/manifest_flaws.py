@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .kit.nearest import nearest
 from .kit.version_range import is_range
 from .manifest import Flaw, ReadFile
 from .offer import EXECUTOR_ROLES, KINDS
@@ -52,10 +53,8 @@ def _unknown(table: Mapping[str, Any], known: set[str], place: str) -> Iterator[
 
 
 def _nearest(name: str, known: set[str]) -> str | None:
-    from difflib import get_close_matches
-
-    found = get_close_matches(name, sorted(known), n=1)
-    return f"did you mean {found[0]!r}?" if found else None
+    found = nearest(name, known)
+    return f"did you mean {found!r}?" if found else None
 
 
 def _heads(table: Mapping[str, Any]) -> Iterator[Flaw]:

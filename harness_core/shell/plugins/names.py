@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from harness_hookspecs.kit.nearest import nearest
+
 __all__ = ["did_you_mean", "normalise", "plugin_id_of"]
 
 _RUNS = re.compile(r"[-_.]+")
@@ -23,7 +25,5 @@ def plugin_id_of(distribution: str) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """Give a hint that names the nearest known name, ``None`` when nothing is near."""
-    from difflib import get_close_matches
-
-    found = get_close_matches(name, sorted(set(known)), n=1)
-    return f"did you mean {found[0]}?" if found else None
+    found = nearest(name, known)
+    return f"did you mean {found}?" if found else None

@@ -5,13 +5,12 @@ The message has the reason, the line of the expression with a caret, what is in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import Any
 
 from harness_hookspecs.errors import RuleError
 
-__all__ = ["describe_scope", "nearest", "refuse"]
+__all__ = ["describe_scope", "refuse"]
 
 _FIELDS_SHOWN = 12
 
@@ -49,16 +48,6 @@ def _shown(text: str, at: int | None) -> list[str]:
     end = text.find("\n", at)
     line = text[start : len(text) if end < 0 else end]
     return [f"  {line}", f"  {' ' * (at - start)}^"]
-
-
-def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that was most likely meant, or None."""
-    names = sorted(set(candidates))
-    folded = {candidate.lower(): candidate for candidate in reversed(names)}
-    if name.lower() in folded:
-        return folded[name.lower()]
-    found = get_close_matches(name, names, n=1, cutoff=0.6)
-    return found[0] if found else None
 
 
 def describe_scope(values: Mapping[str, Any]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness_hookspecs.errors import RuleError
+from harness_hookspecs.kit.nearest import nearest
 
-from .explain import describe_scope, nearest, refuse
+from .explain import describe_scope, refuse
 from .scope import Scope, look_up, primary_start
 
 __all__ = ["explain_failure"]
