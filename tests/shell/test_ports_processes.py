@@ -223,7 +223,8 @@ def test_calls_leave_no_descriptor_thread_or_zombie(tmp_path: Path) -> None:
         shell(ports, tmp_path, "sleep 300", timeout_seconds=0.05)
         with pytest.raises(NotFound):
             ports.processes.run(["harness-no-such-program"])
-    assert counts() == before
+    after = counts()  # fewer when something that an earlier test began has ended meanwhile
+    assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)
 
 
 def test_calls_run_side_by_side(tmp_path: Path) -> None:
