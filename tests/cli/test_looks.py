@@ -402,6 +402,8 @@ def test_the_history_says_who_answered_and_how(harness: Command) -> None:
     said = {item["name"]: (item["tier"], item["status"], item["answer"]["via"]) for item in items}
     assert said["effects_network"] == ("T3", "bypassed", "yolo")
     assert said["effects_unkeyed"] == ("T2", "granted", "policy")
+    by = {item["name"]: item["answer"]["by"] for item in items}
+    assert by["effects_unkeyed"].startswith(".harness/policies.yaml:")
     assert all(item["answer"]["digest"] == item["digest"] for item in items)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_core.cli.main import main
+from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.store import GENESIS_HASH, Draft, chain_hash
 from tests.reference import Site, write_site
 
 REPLIES = [{"json": {"text": "Done."}, "usage": {"input_tokens": 1, "output_tokens": 1}}]
@@ -84,6 +87,17 @@ def test_a_changed_log_does_not_verify_and_the_first_bad_event_is_named(
     assert "does NOT verify" in capsys.readouterr().out
 
 
+@pytest.mark.inv("I-7")
+def test_a_tail_that_is_gone_shows_without_a_copied_head(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    (copy,) = Path(site.env["XDG_DATA_HOME"]).rglob("heads/*")
+    copy.unlink()
+    _, whole = _verify(capsys)
+    _change(site, f"DELETE FROM events WHERE seq > {LAST} - 3")
+    code, found = _verify(capsys)
+    assert (whole["equal"], code, found["copied_head"]) == (True, 15, None)
+    assert (found["bad"]["code"], found["bad"]["seq"]) == ("store.tail_missing", whole["events"] - 2)
+
+
 @pytest.mark.inv("I-40")
 @pytest.mark.parametrize(
     ("change", "fault"),
@@ -118,3 +132,26 @@ def test_a_log_that_grew_since_its_head_was_copied_out_verifies_and_a_broken_cop
     copy.unlink()
     code, found = _verify(capsys)
     assert (code, found["copied_head"], found["events"]) == (0, None, whole["events"])
+
+
+@pytest.mark.inv("I-40")
+def test_a_prompt_hash_of_another_question_does_not_verify(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """The chain is made anew from there, as somebody would who wants to hide what a model was shown."""
+    (file,) = Path(site.env["XDG_DATA_HOME"]).rglob("*.db")
+    with closing(sqlite3.connect(file)) as connection:
+        ((stream,),) = connection.execute("SELECT name FROM streams").fetchall()
+        rows = connection.execute("SELECT seq, envelope, payload FROM events ORDER BY seq").fetchall()
+    asked, statements, last = 0, [], GENESIS_HASH
+    for seq, envelope, kept in rows:
+        payload = kept
+        identity, kind, version, actor, at, refs = envelope.split("\n", 5)
+        if kind == "harness.model.called":
+            asked, payload = seq, dumps({**json.loads(kept), "promptHash": "0" * 64})
+        draft = Draft(identity, kind, int(version), actor, at, refs.encode(), payload)
+        last = chain_hash(last, stream, seq, draft)
+        statements.append(f"UPDATE events SET payload = X'{payload.hex()}', hash = X'{last.hex()}' WHERE seq = {seq}")
+    _change(site, *statements, MOVE_HEAD)
+    (copy,) = Path(site.env["XDG_DATA_HOME"]).rglob("heads/*")
+    copy.write_text(f"{len(rows)} {last.hex()}\n")
+    code, found = _verify(capsys)
+    assert (code, found["bad"]["code"], found["bad"]["seq"]) == (15, "store.prompt_hash", asked)
