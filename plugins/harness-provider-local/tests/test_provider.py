@@ -358,18 +358,20 @@ def test_a_model_that_is_not_loaded_in_time_is_given_up(start: Start, caller: An
 
 @pytest.mark.req("B-30")
 def test_every_field_of_the_entry_reaches_the_provider(start: Start, model_file: Path) -> None:
+    threads = (os.cpu_count() or 1) + 1  # by itself it takes fewer
     fields: dict[str, Any] = {
         "path": str(model_file),
         "context_size": 768,
-        "kv_cache": {"quantization": "f16"},
-        "gpu": {"layers": 0, "residency": "pinned", "swap_timeout_sec": 45.0},
+        "kv_cache": {"quantization": "q8_0"},
+        "gpu": {"layers": 1, "residency": "pinned", "swap_timeout_sec": 45.0},
         "inference": {"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1, "seed": 3, "max_output_tokens": 9},
         "limits": {"max_parallel_sessions": 2},
-        "threads": 1,
+        "threads": threads,
     }
     facts = start(**fields).probe()
     assert facts.context_tokens == 768
-    assert (facts.detail["slots"], facts.detail["threads"], facts.detail["gpu_layers"]) == (2, 1, 0)
+    assert (facts.detail["slots"], facts.detail["threads"], facts.detail["gpu_layers"]) == (2, threads, 1)
+    assert facts.detail["type_k"] == facts.detail["type_v"] == "q8_0"
     assert {key: facts.detail["settings"][key] for key in fields} == fields
 
 
