@@ -33,7 +33,10 @@ SESSION_ID = "019b76da-a800-7000-8000-000000000001"
 
 
 class _ManyCalls:
-    """An executor that asks for STEPS role calls, one at a time."""
+    """An executor that asks for that many role calls, one at a time."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
 
     def start(self, stage_input: StageInput) -> Any:
         return 0
@@ -42,7 +45,7 @@ class _ManyCalls:
         return state + 1
 
     def next(self, state: Any) -> tuple[Any, ...]:
-        if state == STEPS:
+        if state == self._steps:
             return (Finish(output={"text": "done"}),)
         step = {
             "id": "look",
@@ -101,7 +104,7 @@ class _Rules:
         return False
 
 
-def _parts(folder: Path) -> SessionParts:
+def _parts(folder: Path, steps: int) -> SessionParts:
     tool = Tool(_PureTool().specs()[0], _PureTool(), "bench", "T1", 60.0, digest("schema"))
     role = BoundRole("bench", "1", "bench", True, _OneToolCall())
     model = ModelPlan("bench", "none", frozenset(), 4096, {})
@@ -124,8 +127,8 @@ def _parts(folder: Path) -> SessionParts:
     definition = Definition(
         initial="main",
         stages={"main": stage},
-        limits=Limits(10, 10**9, 10**6, 10**6),
-        executors={"many": _ManyCalls()},
+        limits=Limits(10, 10**9, 10**6, 10**6, calls_per_attempt=steps),
+        executors={"many": _ManyCalls(steps)},
         rules=_Rules(),
         validators={"payload": ("pass",)},
     )
@@ -147,12 +150,12 @@ def _parts(folder: Path) -> SessionParts:
     )
 
 
-def whole_steps(store: Store) -> None:
-    """Run one session of ``STEPS`` steps to its end and see that it made them."""
+def whole_steps(store: Store, steps: int = STEPS) -> None:
+    """Run one session of so many steps to its end and see that it made them."""
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         world = SessionWorld(make_ports("threads"), store, folder, Redactor(), (), lambda session_id, chunk: None, 1.0)
-        session = OwnedSession(SESSION_ID, _parts(folder), world, on_ask="deny", terminal=False)
+        session = OwnedSession(SESSION_ID, _parts(folder, steps), world, on_ask="deny", terminal=False)
         text, config = b"bench", b"{}"
         blobs = {sha256(content).hexdigest(): content for content in (text, config)}
         text_ref, config_ref = blobs
@@ -167,5 +170,5 @@ def whole_steps(store: Store) -> None:
         }
         session.begin(Start(SESSION_ID, created, blobs))
         session.wait()
-        assert session.state.visit is not None and len(session.state.visit.outcomes) == STEPS
+        assert session.state.visit is not None and len(session.state.visit.outcomes) == steps
         session.close()

@@ -1,0 +1,51 @@
+"""Goal 6: logs of two lengths are read from the first event to the last, the peak of a process's memory comes out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness_hookspecs.contracts.host import FakeHost
+from harness_hookspecs.contracts.store_case import STREAM, draft
+from harness_store_sqlite.settings import Settings
+from harness_store_sqlite.store import open_store
+
+from .measure import Figure, at_most
+
+__all__ = ["NAME", "run"]
+
+NAME = "memory"
+
+FEW, MANY = 10_000, 100_000
+BATCH = 100
+READER = """
+import resource, sys
+from pathlib import Path
+from harness_hookspecs.contracts.host import FakeHost
+from harness_hookspecs.contracts.store_case import STREAM
+from harness_store_sqlite.settings import Settings
+from harness_store_sqlite.store import open_store
+store = open_store(Settings(), FakeHost(Path(sys.argv[1])))
+assert sum(1 for _ in store.read(STREAM)) == int(sys.argv[2])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def run() -> Iterator[Figure]:
+    """In a process of its own each, since a peak never goes down again."""
+    few, many = _peak_mebibytes(FEW), _peak_mebibytes(MANY)
+    yield at_most(f"memory.of_{MANY}_events", many, "MiB", must=90.0, aim=65.0)
+    yield at_most("memory.constant", many / few, f"{MANY} against {FEW} events", must=1.10, aim=1.0)
+
+
+def _peak_mebibytes(count: int) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(Settings(synchronous="NORMAL"), FakeHost(Path(folder)))
+        for number in range(0, count, BATCH):
+            store.append(STREAM, [draft(number + index) for index in range(BATCH)], expected_seq=number)
+        store.close()
+        command = [sys.executable, "-c", READER, folder, str(count)]
+        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
