@@ -254,12 +254,13 @@ class BoundModel:
         seen: set[str] = set()
         renamed: list[str] = []
         for index, call in enumerate(wire.get("toolCalls") or ()):
-            if not call["callId"] or call["callId"] in seen or not _fits(call["callId"]):
+            given = call["callId"]
+            if not given or given in seen or not _fits(given):
                 call["callId"] = derive("call", self._recorder.role_call_id, turn, index)
             else:
                 # Ids of different turns may be equal as well; the turn makes them apart.
-                call["callId"] = f"{call['callId']}-t{turn}"
-            seen.add(call["callId"])
+                call["callId"] = f"{given}-t{turn}"
+            seen.add(given)
             renamed.append(call["callId"])
         parts = [part for part in wire["content"] if part["type"] == "tool_call"]
         for part, call_id in zip(parts, renamed, strict=False):

@@ -205,6 +205,7 @@ def test_a_call_that_is_none_gets_one_answer_and_does_not_run(place: Any, harnes
     assert len(site.effects()) == (0 if refused else len(asked))
     assert not [event for event in ended if event["type"].endswith("started")] or refused is None
     assert log_file(site).stat().st_size < 3_000_000
+    assert len({event["payload"]["callId"] for event in ended}) == len(asked)
     if what == "an unknown tool":
         assert "effects_unkeyed" in json.dumps([event["payload"]["error"] for event in ended])
 
