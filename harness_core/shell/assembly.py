@@ -35,8 +35,6 @@ RULE_ROOTS = ("artifact", "retries", "stage", "visit")
 """What a transition rule may read (B-116)."""
 
 _MAX_ARTIFACT_BYTES = 1_048_576
-_REPLY_RESERVE_TOKENS = 256
-"""Kept free for the role's own prompt (template, headings, feedback) beside the assembled context."""
 
 
 @attrs.define
@@ -299,7 +297,7 @@ class Assembly:
         if persona.tools is not None:
             allowed = tuple(tool for tool in allowed if tool in persona.tools)
         reply = int(model.params.get("max_output_tokens") or 0)
-        room = max(64, model.context_tokens - reply - _REPLY_RESERVE_TOKENS)
+        room = max(64, model.context_tokens - reply - self.config.compression.reserve_tokens)
         return StagePlan(
             name=name,
             persona=stage.role,

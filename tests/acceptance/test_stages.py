@@ -377,3 +377,13 @@ def test_every_byte_a_model_was_shown_is_in_the_log_under_its_hash(play: Any, mo
             hasher.add(message)
         assert hasher.hexdigest() == event["promptHash"]
         assert set(asked["tools"][0]) == {"name", "schemaHash", "tier"}  # references, no code
+
+
+@pytest.mark.req("B-101")
+def test_what_compression_keeps_free_is_not_there_for_context(play: Any) -> None:
+    room = []
+    for reserve_tokens in (100, 800):
+        session = play(says("done"), stages=flow(work={}), compression={"reserve_tokens": reserve_tokens})
+        session.run()
+        room += [one["budget_tokens"] for one in session.payloads("context.assembled")]
+    assert room[0] - room[1] == 700
