@@ -90,7 +90,7 @@ def test_an_engine_that_raises_or_gives_no_bool_ends_the_session(answer: Any) ->
 
 @pytest.mark.req("B-116")
 @pytest.mark.parametrize("status", ["success", "failure", "partial"])
-def test_rules_read_the_status_of_the_artifact_and_the_failed_attempts(status: str) -> None:
+def test_rules_read_the_status_of_the_artifact_and_that_no_attempt_failed(status: str) -> None:
     rules = (('artifact.status == "success"', "one"), ("retries >= 3", "failed"), ("retries == 0", "two"))
     play = ended(*rules, status=status)
     assert play.last("transition.taken")["target"] == ("one" if status == "success" else "two")

@@ -9,7 +9,7 @@ from harness_core.kernel.facts import Event
 
 from .places import placed
 
-__all__ = ["artifact_items", "artifact_ref", "artifacts_document", "digest_of_ref"]
+__all__ = ["artifact_items", "artifact_ref", "digest_of_ref"]
 
 _SCHEME = "artifact://sha256-"
 
@@ -48,8 +48,3 @@ def artifact_items(events: Iterable[Event]) -> list[dict[str, Any]]:
                 }
             )
     return items
-
-
-def artifacts_document(events: Iterable[Event], session_id: str) -> dict[str, Any]:
-    """What ``artifacts S --json`` prints."""
-    return {"schema": "harness.artifacts/1", "session_id": session_id, "items": artifact_items(events)}

@@ -126,9 +126,9 @@ def test_a_model_without_a_chat_template_is_refused_unless_one_is_given(
 
 
 def test_a_path_is_absolute_or_at_home_or_in_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert find_weights("/models/a.gguf", tmp_path) == Path("/models/a.gguf")
-    assert find_weights("~/a.gguf", tmp_path) == Path("/home/somebody/a.gguf")
+    assert find_weights("~/a.gguf", tmp_path) == tmp_path / "home" / "a.gguf"
     assert find_weights("models/a.gguf", tmp_path) == tmp_path / "models/a.gguf"
 
 
