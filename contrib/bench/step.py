@@ -151,6 +151,8 @@ class _Effect:
 class _StepMachine:
     """Requested and completed, a real vocabulary and real checks, nothing else."""
 
+    waiting_types = frozenset({"context.requested"})
+
     def new_state(self) -> dict[str, int]:
         return {"requested": 0, "completed": 0}
 
@@ -175,9 +177,6 @@ class _StepMachine:
 
     def version(self, event_type: str) -> int:
         return 1
-
-    def waits(self, event_type: str) -> bool:
-        return event_type == "context.requested"
 
     def blob(self, digest: str) -> bytes:
         return b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -353,6 +354,4 @@ def _head_and_tail(content: bytes, limit_bytes: int, ref: str) -> dict[str, Any]
 
 
 def _sha256(content: bytes) -> str:
-    import hashlib
-
     return hashlib.sha256(content).hexdigest()

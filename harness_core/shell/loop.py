@@ -8,7 +8,7 @@ append keep a single order (architecture D-3).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -238,10 +238,12 @@ class SessionLoop:
         return self._hand_out(tickets, effects)
 
     def _take(self) -> list[Ticket]:
-        tickets = []
-        with suppress(IndexError):  # a turn and stop() may both empty it
-            while True:
+        tickets: list[Ticket] = []
+        try:
+            while self._inbox:
                 tickets.append(self._inbox.popleft())
+        except IndexError:  # a turn and stop() may both empty it
+            pass
         return tickets
 
     def _turn(self, tickets: list[Ticket]) -> list[Any]:
@@ -295,33 +297,37 @@ class SessionLoop:
             self._apply(decision)
 
     def _apply(self, decision: Decision) -> Any:
-        held = self._held
+        held, machine = self._held, self._machine
         offset = len(held.drafts)
-        timestamp = self._ports.clock.timestamp() if decision.facts else ""
-        self._machine.check(decision)
-        made: list[tuple[Event, Draft]] = []
-        cause = held.events[-1].id if held.events else None
-        for fact in decision.facts:  # all of them before any is folded: a refused decision leaves no trace
-            made.append(self._make(fact, self._seq + offset + len(made) + 1, timestamp, cause))
-            cause = made[-1][0].id
-        for event, draft in made:
-            held.drafts.append(draft)
-            held.events.append(event)
-            held.waits = held.waits or self._machine.waits(event.type)
-            self._machine.evolve(self.state, event)
+        machine.check(decision)
+        if decision.facts:
+            cause = held.events[-1].id if held.events else None
+            # All of them before any is folded: a refused decision leaves no trace.
+            events, drafts = self._make(decision.facts, self._seq + offset, cause)
+            held.drafts += drafts
+            held.events += events
+            evolve, waiting = machine.evolve, machine.waiting_types
+            for event in events:
+                held.waits = held.waits or event.type in waiting
+                evolve(self.state, event)
         held.blobs.update(decision.blobs)
         held.taken.update({command_id: offset + index for command_id, index in decision.taken.items()})
         return decision.reply
 
-    def _make(self, fact: Fact, seq: int, timestamp: str, cause: str | None) -> tuple[Event, Draft]:
-        """An event and its draft; without a cause of its own it follows from the one before it."""
-        refs = {name: value for name, value in fact.refs.items() if value is not None}
-        if "causation_id" not in refs and cause is not None:
-            refs["causation_id"] = cause
-        event = Event(seq, self._ports.ids.uuid7(), fact.type, fact.payload, refs, timestamp)
-        version = self._machine.version(fact.type)
-        texts = dumps(refs), dumps(fact.payload)
-        return event, Draft(event.id, fact.type, version, fact.actor, timestamp, *texts, fact.key)
+    def _make(self, facts: Sequence[Fact], seq: int, cause: str | None) -> tuple[list[Event], list[Draft]]:
+        """The events after ``seq`` and their drafts; one without a cause of its own follows from the one before it."""
+        new_id, version, timestamp = self._ports.ids.uuid7, self._machine.version, self._ports.clock.timestamp()
+        events, drafts = [], []
+        for event_type, payload, own_refs, actor, key in facts:
+            seq += 1
+            refs = {name: value for name, value in own_refs.items() if value is not None}
+            if cause is not None and "causation_id" not in refs:
+                refs["causation_id"] = cause
+            cause = new_id()
+            events.append(Event(seq, cause, event_type, payload, refs, timestamp))
+            texts = dumps(refs), dumps(payload)
+            drafts.append(Draft(cause, event_type, version(event_type), actor, timestamp, *texts, key))
+        return events, drafts
 
     def _new_effects(self) -> list[Any]:
         return [effect for effect in self._machine.react(self.state) if effect.key not in self._running]

@@ -12,7 +12,13 @@ __all__ = ["Batch", "LoopHooks", "Machine", "Ticket"]
 
 
 class Machine(Protocol):
-    """The specific part of a loop: pure callbacks over a state the loop owns."""
+    """The specific part of a loop: pure callbacks over a state the loop owns.
+
+    Attributes:
+        waiting_types: Events that, with all before them, must be on the disk before anything else happens.
+    """
+
+    waiting_types: frozenset[str]
 
     def new_state(self) -> Any:
         """An empty state."""
@@ -34,9 +40,6 @@ class Machine(Protocol):
 
     def version(self, event_type: str) -> int:
         """The schema version to write."""
-
-    def waits(self, event_type: str) -> bool:
-        """Whether this event, with all before it, must be on the disk before anything else happens."""
 
     def blob(self, digest: str) -> bytes:
         """Content by digest, decided or stored."""

@@ -9,7 +9,6 @@ from typing import Any
 from harness_core.kernel.commands import Advance, Command
 from harness_core.kernel.decide import decide
 from harness_core.kernel.definition import Definition
-from harness_core.kernel.effects import Effect
 from harness_core.kernel.evolve import evolve
 from harness_core.kernel.facts import Decision, Event, Fact
 from harness_core.kernel.guard import guarded
@@ -21,7 +20,6 @@ from harness_hookspecs.errors import HarnessError, PluginError, VocabularyError
 from harness_hookspecs.events import ACTORS, EVENTS, check_payload
 from harness_hookspecs.executor import Outcome, StageInput
 from harness_hookspecs.kit.codec import dumps, loads_trusted
-from harness_hookspecs.kit.frozen import freeze
 from harness_hookspecs.kit.prompt import PromptHasher
 
 __all__ = ["WAITING_TYPES", "SessionMachine"]
@@ -41,6 +39,8 @@ class SessionMachine:
         read_blob: Content by digest, for the executor's input and outcomes.
     """
 
+    waiting_types = WAITING_TYPES
+
     def __init__(self, session_id: str, definition: Definition, read_blob: Callable[[str], bytes]) -> None:
         self.session_id = session_id
         self.definition = definition
@@ -58,17 +58,11 @@ class SessionMachine:
     def advance(self, state: SessionState, running: frozenset[str]) -> Decision:
         return advance(state, self.definition, Advance(running), self._state_of_executor(state))
 
-    def evolve(self, state: SessionState, event: Event) -> None:
-        evolve(state, event)
-
-    def react(self, state: SessionState) -> Sequence[Effect]:
-        return react(state)
+    evolve = staticmethod(evolve)
+    react = staticmethod(react)
 
     def version(self, event_type: str) -> int:
         return EVENTS[event_type].version
-
-    def waits(self, event_type: str) -> bool:
-        return event_type in WAITING_TYPES
 
     def summary(self, state: SessionState, events: Sequence[Event]) -> bytes | None:
         if any(event.type.startswith(_SUMMARY_PREFIXES) for event in events):
@@ -141,7 +135,7 @@ class SessionMachine:
     def _outcome(self, outcome: Mapping[str, Any]) -> Outcome:
         if outcome["ok"]:
             value = loads_trusted(self.blob(outcome["value_ref"]))
-            return Outcome.model_construct(request_id=outcome["request_id"], ok=True, value=freeze(value))
+            return Outcome.model_validate({"request_id": outcome["request_id"], "ok": True, "value": value})
         return Outcome(request_id=outcome["request_id"], ok=False, error=outcome["error"])
 
 

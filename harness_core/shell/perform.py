@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -56,6 +57,12 @@ class Performer:
     log_dir_made: bool = False
     known_manifests: set[str] = attrs.field(factory=set)
     last_pack: tuple[str, Any] = ("", None)
+    last_site: CallSite | None = None
+    log_dir: Path = attrs.field(init=False)
+
+    @log_dir.default
+    def _find_log_dir(self) -> Path:
+        return self.parts.logs_dir / self.session_id
 
     def __call__(self, effect: Effect) -> Command | None:
         """Perform; what a plugin raises is inside the command, what stops the whole session is raised."""
@@ -237,35 +244,40 @@ class Performer:
         visit, stage = self._visit()
         assert visit.pack_ref is not None
         pack = self._pack(visit.pack_ref)
-        created = self._state.created
         if not self.log_dir_made:
             self.services.ports.files(self.parts.logs_dir).make_directory(self.session_id)
             self.log_dir_made = True
         return RoleCallSetup(
             session_id=self.session_id,
             stream=self.stream,
-            parent_id=created.get("parent_id"),
+            parent_id=self._state.created.get("parent_id"),
             role=role,
             default_role=self.parts.default_role,
             model=self.parts.models[stage.model.name],
-            site=CallSite(
+            site=self._site(visit, stage),
+            params=request.payload.get("params") or {},
+            attempt=visit.attempt,
+            system=stage.system,
+            response_schema=pack["input"].get("output_schema"),
+            log_dir=self.log_dir,
+            parallel_tools=self.parts.parallel_tools,
+            known_manifests=self.known_manifests,
+        )
+
+    def _site(self, visit: Visit, stage: StagePlan) -> CallSite:
+        """Where the tool calls of a visit come from, the same for all its role calls."""
+        if self.last_site is None or self.last_site.visit_id != visit.visit_id:
+            self.last_site = CallSite(
                 session_id=self.session_id,
                 stage=visit.stage,
                 visit_id=visit.visit_id,
                 persona=visit.persona,
                 policy=self.parts.policies[visit.stage],
-                yolo=created.get("yolo", "off"),
+                yolo=self._state.created.get("yolo", "off"),
                 tools=self.parts.toolbox.allowed(stage.allowed_tools, stage.model.capabilities),
                 output_bytes=self.parts.output_bytes,
-            ),
-            params=request.payload.get("params") or {},
-            attempt=visit.attempt,
-            system=stage.system,
-            response_schema=pack["input"].get("output_schema"),
-            log_dir=self.parts.logs_dir / self.session_id,
-            parallel_tools=self.parts.parallel_tools,
-            known_manifests=self.known_manifests,
-        )
+            )
+        return self.last_site
 
     def _pack(self, ref: str) -> Any:
         """The assembled context of the attempt, read once for all its role calls."""

@@ -14,6 +14,7 @@ from harness_core.kernel.state import MIGRATED, OpenRequest
 from harness_hookspecs.errors import Diverged, Drift, HarnessError, RoleError, Suspend
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import ErrorEnvelope
 from harness_hookspecs.role import (
     DelegateToDefault,
@@ -346,6 +347,4 @@ _RESULTS = (DelegateToDefault, ExecuteStepResult)
 
 
 def _output_of(result: Any) -> Any:
-    from harness_hookspecs.kit.frozen import thaw
-
     return thaw(result.output if hasattr(result, "output") else result.to_wire())

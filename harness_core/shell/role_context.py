@@ -13,6 +13,7 @@ from harness_hookspecs.errors import HarnessError, Suspend, ToolError
 from harness_hookspecs.host import CancelToken, Ports
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import ToolCallRequest
 from harness_hookspecs.role import Scope, ToolOutcome
 from harness_hookspecs.store import StoredEvent
@@ -92,7 +93,7 @@ class CallContextOfRole:
     def call_tools(self, calls: Sequence[ToolCallRequest]) -> Sequence[ToolOutcome]:
         self.call_recorder.check_open()
         turn = self.model.turn
-        made = [ToolCall(call.call_id, "model", call.tool_name, _plain(call.args), turn=turn) for call in calls]
+        made = [ToolCall(call.call_id, "model", call.tool_name, thaw(call.args), turn=turn) for call in calls]
         if len(made) == 1:
             return [self._run_model_call(made[0])]
         with self.call_recorder.side_by_side():
@@ -101,7 +102,7 @@ class CallContextOfRole:
     def call_from_code(self, name: str, args: Mapping[str, Any], scope: str) -> ToolOutcome:
         """One call by the role's own code, told apart from equal ones by counting them (A-73)."""
         self.call_recorder.check_open()
-        plain = self.dispatcher.redacted(_plain(args))
+        plain = self.dispatcher.redacted(thaw(args))
         key = (scope, name, digest(plain))
         nth = self._code_calls[key] = self._code_calls.get(key, -1) + 1
         record = self.call_recorder.journal.code_tool(key, nth)
@@ -136,9 +137,3 @@ class CallContextOfRole:
             if isinstance(outcome, BaseException):
                 raise outcome
         return [outcome for outcome in outcomes if isinstance(outcome, ToolOutcome)]
-
-
-def _plain(value: Any) -> Any:
-    from harness_hookspecs.kit.frozen import thaw
-
-    return thaw(value)

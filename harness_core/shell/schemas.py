@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness_hookspecs.kit.canonical import digest
+from harness_hookspecs.kit.frozen import thaw
 
 __all__ = ["schema_findings"]
 
@@ -24,7 +25,7 @@ def schema_findings(schema: Mapping[str, Any], value: Any, *, schema_hash: str |
         schema_hash: Any hash that stands for this schema, where one is at hand; computing it is half the work.
     """
     validator = _compiled(schema_hash or digest(schema), schema)
-    found = sorted(validator.iter_errors(_plain(value)), key=lambda error: [str(part) for part in error.absolute_path])
+    found = sorted(validator.iter_errors(thaw(value)), key=lambda error: [str(part) for part in error.absolute_path])
     return [
         {
             "code": f"schema.{error.validator}",
@@ -41,14 +42,8 @@ def _compiled(key: str, schema: Mapping[str, Any]) -> Any:
     if found is None:
         from jsonschema import Draft202012Validator
 
-        found = Draft202012Validator(_plain(schema))
+        found = Draft202012Validator(thaw(schema))
     _COMPILED[key] = found
     while len(_COMPILED) > MAX_COMPILED:
         _COMPILED.pop(next(iter(_COMPILED)), None)
     return found
-
-
-def _plain(value: Any) -> Any:
-    from harness_hookspecs.kit.frozen import thaw
-
-    return thaw(value)

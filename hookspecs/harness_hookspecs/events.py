@@ -569,10 +569,8 @@ def check_payload(event_type: str, payload: dict[str, Any]) -> None:
     known = EVENTS.get(event_type)
     if known is None:
         raise VocabularyError(f"{event_type} is not an event type", code="vocabulary.unknown", type=event_type)
-    from pydantic import ValidationError
-
     try:
         known.payload.__pydantic_validator__.validate_python(payload)  # model_validate without its own checks
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+    except ValueError as error:  # pydantic's ValidationError is one; importing it here costs as much as some checks
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())  # type: ignore[attr-defined]
         raise VocabularyError(f"{event_type}: {problems}", code="vocabulary.payload", type=event_type) from error

@@ -67,7 +67,7 @@ class Toy:
     """The machine; ``waiting`` are the types that must be on the disk at once."""
 
     def __init__(self, waiting: frozenset[str]) -> None:
-        self._waiting = waiting
+        self.waiting_types = waiting
 
     def new_state(self) -> State:
         return State()
@@ -111,9 +111,6 @@ class Toy:
 
     def version(self, event_type: str) -> int:
         return 1
-
-    def waits(self, event_type: str) -> bool:
-        return event_type in self._waiting
 
     def blob(self, digest: str) -> bytes:
         raise NotImplementedError

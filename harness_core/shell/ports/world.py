@@ -29,9 +29,17 @@ def timestamp_of(moment_ms: int) -> str:
 
 def uuid7_of(stamp: int, chance: bytes) -> str:
     """A UUIDv7 (RFC 9562) of a 60-bit stamp (48 bits of milliseconds, 12 of a counter) and eight bytes of chance."""
-    moment, tail = f"{stamp >> 12:012x}", chance.hex()
-    variant = "89ab"[chance[0] >> 6]
-    return f"{moment[:8]}-{moment[8:]}-7{stamp & 0xFFF:03x}-{variant}{tail[1:4]}-{tail[4:]}"
+    return _uuid7(stamp, _tail_of(chance))
+
+
+def _uuid7(stamp: int, tail: str) -> str:
+    return f"{stamp >> 28:08x}-{stamp >> 12 & 0xFFFF:04x}-7{stamp & 0xFFF:03x}-{tail}"
+
+
+def _tail_of(chance: bytes) -> str:
+    """The last two groups of a UUID: eight bytes of chance, the first two bits given away to the variant."""
+    digits = chance.hex()
+    return f"{'89ab'[chance[0] >> 6]}{digits[1:4]}-{digits[4:]}"
 
 
 def ulid_of(prefix: str, moment_ms: int, chance: bytes) -> str:
@@ -87,16 +95,16 @@ class RealIds:
     def __init__(self) -> None:
         self._last = 0
         self._lock = threading.Lock()
-        self._chances: list[bytes] = []
+        self._tails: list[str] = []
 
     def uuid7(self) -> str:
         with self._lock:
             self._last = stamp = max((time.time_ns() // 1_000_000) << 12, self._last + 1)
-            if not self._chances:  # one call to the system for many ids
+            if not self._tails:  # one call to the system for many ids
                 drawn = os.urandom(8 * _CHANCES_AT_ONCE)
-                self._chances = [drawn[at : at + 8] for at in range(0, len(drawn), 8)]
-            chance = self._chances.pop()
-        return uuid7_of(stamp, chance)
+                self._tails = [_tail_of(drawn[at : at + 8]) for at in range(0, len(drawn), 8)]
+            tail = self._tails.pop()
+        return _uuid7(stamp, tail)
 
     def ulid(self, prefix: str) -> str:
         return ulid_of(prefix, time.time_ns() // 1_000_000, os.urandom(10))

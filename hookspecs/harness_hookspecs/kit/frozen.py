@@ -107,7 +107,7 @@ def freeze(value: Any, *, max_depth: int = MAX_VALUE_DEPTH) -> Any:
 def thaw(value: Any) -> Any:
     """Copy a JSON value into plain dicts and lists that may be changed."""
     if isinstance(value, dict):
-        return {key: thaw(item) for key, item in value.items()}
+        return {key: item if type(item) is str else thaw(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [thaw(item) for item in value]
     return value
@@ -118,21 +118,28 @@ class _NotJsonError(Exception):
 
 
 def _freeze(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        return _text(value)
+    """One call a container, not one a leaf: every value that is kept passes here, and most leaves are plain texts."""
+    if type(value) is str and value.isascii():
+        return value
+    if isinstance(value, dict):
+        if depth <= 0:
+            raise _NotJsonError
+        below = depth - 1
+        return FrozenDict(
+            {
+                key if type(key) is str and key.isascii() else _key(key): (
+                    item if type(item) is str and item.isascii() else _freeze(item, below)
+                )
+                for key, item in value.items()
+            }
+        )
+    if isinstance(value, (list, tuple)):
+        if depth <= 0:
+            raise _NotJsonError
+        return FrozenList([_freeze(item, depth - 1) for item in value])
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, (dict, list, tuple)):
-        return _container(value, depth)
-    return _number(value)
-
-
-def _container(value: Any, depth: int) -> Any:
-    if depth <= 0:
-        raise _NotJsonError
-    if isinstance(value, dict):
-        return FrozenDict({_key(key): _freeze(item, depth - 1) for key, item in value.items()})
-    return FrozenList([_freeze(item, depth - 1) for item in value])
+    return _text(value) if isinstance(value, str) else _number(value)
 
 
 def _key(key: Any) -> str:
@@ -142,8 +149,7 @@ def _key(key: Any) -> str:
 
 
 def _text(value: str) -> str:
-    if not value.isascii():
-        value.encode()  # raises for a lone surrogate
+    value.encode()  # raises for a lone surrogate
     return value if type(value) is str else str.__str__(value)
 
 
