@@ -58,6 +58,7 @@ def test_a_model_call_that_outlasts_the_grace_is_ended(play: Any) -> None:
     session.until("harness.model.called")
     session.host.cancel(found)
     assert session.host.wait(found, timeout_seconds=10)["status"] == "cancelled"
+    session.until("effect.ignored")  # the call itself has come to its end, long before its minute was over
     assert "harness.model.responded" not in session.types()
 
 
