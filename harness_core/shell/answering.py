@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from harness_core.kernel.state import Approval, SessionState
 from harness_hookspecs.errors import IllegalMove, NotFound, Refused
-from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.store import Store
 
+from .redaction import Redactor, inbox_row
 from .session import answer_command_id
 
 __all__ = [
@@ -86,7 +87,7 @@ def _is_named(said: str, approval_id: str) -> bool:
 
 
 def post_answer(
-    found: Mapping[str, Any], decision: str, store: Store, *, digest: str, say: str | None, by: str
+    found: Mapping[str, Any], decision: str, store: Store, redactor: Redactor, *, digest: str, say: str | None, by: str
 ) -> Answered | AlreadyAnswered:
     """Put an answer into the inbox, if nobody was first.
 
@@ -106,13 +107,20 @@ def post_answer(
     body |= {"by": by, "kind": "person"}
     if say:
         body["say"] = say
-    command = dumps({"kind": "answer", "body": body})
+    command = inbox_row("answer", body, redactor)
     stands = store.post(found["session_id"], answer_command_id(found["id"]), command)
     return Answered(by) if stands.body == command else AlreadyAnswered(loads_trusted(stands.body)["body"]["by"])
 
 
 def post_settlement(
-    effect_id: str, outcome: str, documents: Iterable[Mapping[str, Any]], store: Store, *, value: Any, by: str
+    effect_id: str,
+    outcome: str,
+    documents: Iterable[Mapping[str, Any]],
+    store: Store,
+    redactor: Redactor,
+    *,
+    value: Any,
+    by: str,
 ) -> tuple[str, dict[str, Any]]:
     """Put the settlement of an effect in doubt into its session's inbox; returns the session and what stands.
 
@@ -127,7 +135,7 @@ def post_settlement(
             body = {"effect_id": effect_id, "outcome": outcome, "by": by, "kind": "person"}
             if value is not None:
                 body["value"] = value
-            stands = store.post(document["id"], f"settle:{effect_id}", dumps({"kind": "settle", "body": body}))
+            stands = store.post(document["id"], f"settle:{effect_id}", inbox_row("settle", body, redactor))
             return str(document["id"]), loads_trusted(stands.body)["body"]
     raise NotFound(f"no effect {effect_id} is in doubt", code="effect.not_found")
 

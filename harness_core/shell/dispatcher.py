@@ -99,7 +99,7 @@ class Dispatcher:
         self._deadlines, self._redactor, self._cancel = services.deadlines, services.redactor, services.cancel
 
     def redacted(self, args: Any) -> Any:
-        """Arguments by a role's code as they go on: no call carries a secret, whoever makes it (D-18)."""
+        """Arguments as they go on: no call carries a secret, whoever makes it (D-18)."""
         return self._redactor.value(args)
 
     def run(self, call: ToolCall, record: CallRecord | None) -> ToolOutcome:

@@ -13,10 +13,10 @@ from harness_core.kernel.commands import Resume
 from harness_core.kernel.projections.naming import ended
 from harness_core.kernel.projections.session import session_document
 from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound
-from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import freeze
 from harness_hookspecs.provider import Chunk
-from harness_hookspecs.store import Store, StoredEvent
+from harness_hookspecs.store import Posted, Store, StoredEvent
 
 from . import views
 from .answering import (
@@ -33,6 +33,7 @@ from .config.effective import EffectiveConfig
 from .observers import Observers
 from .opening import Opened, open_project
 from .ports import make_ports
+from .redaction import inbox_row
 from .replaying import fold_session, replay_session
 from .role_prompt import labelled_parts, role_prompt
 from .session import OwnedSession, SessionWorld
@@ -199,8 +200,7 @@ class Host:
             terminal=self._opened.terminal is not None,
         )
         if limits:
-            command = dumps({"kind": "raise_budget", "body": {"limits": limits}})
-            self.store.post(found, f"budget:{self._ports.ids.uuid7()}", command)
+            self._post(found, f"budget:{self._ports.ids.uuid7()}", "raise_budget", {"limits": limits})
         self._begin(session, Resume("resume"), first=migrate)
         return self.wait(found) if wait else self.session(found)
 
@@ -253,7 +253,9 @@ class Host:
             IllegalMove: ``state.final``: its session has ended.
         """
         found = find_approval(approval_id, self.approvals(history=True), self.store)
-        answered = post_answer(found, decision, self.store, digest=digest, say=say, by=by or person())
+        answered = post_answer(
+            found, decision, self.store, self._opened.redactor, digest=digest, say=say, by=by or person()
+        )
         self._ports.reach("approval.posted")
         self._nudge(found["session_id"])
         return answered
@@ -265,7 +267,9 @@ class Host:
             NotFound: No session has such an effect in doubt.
         """
         documents = self.sessions(every_project=True)
-        session_id, posted = post_settlement(effect_id, outcome, documents, self.store, value=value, by=by or person())
+        session_id, posted = post_settlement(
+            effect_id, outcome, documents, self.store, self._opened.redactor, value=value, by=by or person()
+        )
         self._nudge(session_id)
         return freeze(posted)  # type: ignore[no-any-return]
 
@@ -279,8 +283,7 @@ class Host:
         if not {"session", "id", "kind"} <= set(command):
             raise IllegalMove("a command has session, id, kind and body", code="command.malformed")
         found = self.find(command["session"])
-        body = dumps({"kind": command["kind"], "body": command.get("body", {})})
-        stands = self.store.post(found, command["id"], body)
+        stands = self._post(found, command["id"], command["kind"], command.get("body", {}))
         self._nudge(found)
         return {"session": found, "id": stands.command_id, "taken_seq": stands.taken_seq, **loads_trusted(stands.body)}
 
@@ -476,11 +479,14 @@ class Host:
             state = fold_session(self.store, found)
             if state.final:
                 raise ended(found, f"is {state.status}; it takes no {kind}")
-        self.store.post(found, f"{kind}:{self._ports.ids.uuid7()}", dumps({"kind": kind, "body": dict(body)}))
+        self._post(found, f"{kind}:{self._ports.ids.uuid7()}", kind, body)
         if found in self._owned or kind != "cancel":
             self._nudge(found)
             return
         self._cancel_unowned(found)
+
+    def _post(self, session_id: str, command_id: str, kind: str, body: Mapping[str, Any]) -> Posted:
+        return self.store.post(session_id, command_id, inbox_row(kind, body, self._opened.redactor))
 
     def _cancel_unowned(self, session_id: str) -> None:
         """Nobody runs it: own it for the moment it takes to end it."""

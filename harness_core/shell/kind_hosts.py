@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from harness_hookspecs.artifact import ArtifactType
-from harness_hookspecs.errors import ConfigError, NotFound
+from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
 from harness_hookspecs.host import Ports
 
 from .redaction import Redactor
 
-__all__ = ["PartHost", "resolve_secret"]
+__all__ = ["PartHost", "register_secrets", "resolve_secret"]
+
+_REFERENCE = re.compile(r"(env|file):\S+")
 
 
 @attrs.frozen
@@ -60,3 +65,25 @@ def resolve_secret(reference: str, ports: Ports, project_dir: Path) -> str:
         except NotFound as error:
             raise ConfigError(f"there is no secret file {name}", code="secret.missing") from error
     raise ConfigError(f"{kind}: is no kind of secret; write env:NAME or file:PATH", code="secret.reference")
+
+
+def register_secrets(redactor: Redactor, settings: Any, ports: Ports, project_dir: Path) -> None:
+    """Tell the redactor every secret that settings refer to, before any plugin asks for one.
+
+    Who answers or replays builds no provider, and must leave out what the run left out. What cannot be resolved is
+    passed over: its plugin says so when it asks.
+    """
+    for reference in _references(settings):
+        with suppress(HarnessError):
+            redactor.register(resolve_secret(reference, ports, project_dir))
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and _REFERENCE.fullmatch(value):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _references(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _references(item)

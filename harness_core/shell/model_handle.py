@@ -72,6 +72,7 @@ class BoundModel:
         self._turns: dict[str, int] = {}
         self._hashed: list[tuple[Message, bytes]] = []
         self._stored: set[bytes] = set()
+        self._cleaned: list[tuple[Message, Message]] = []
 
     def complete(
         self, chat: ChatInput, *, scope: str = "", on_chunk: Callable[[Chunk], None] | None = None
@@ -109,12 +110,20 @@ class BoundModel:
         persona, stage, stage_attempt = self._routing
         return ModelRequest(
             model_id=self.model_id,
-            messages=chat.messages,
+            messages=self._clean(chat.messages),
             tools=shown,
             params=params,
-            response_schema=chat.response_schema,
+            response_schema=self._redactor.value(chat.response_schema),
             routing=Routing(persona, stage, stage_attempt, turn),
         )
+
+    def _clean(self, messages: Sequence[Message]) -> list[Message]:
+        """Each message without the secrets, whoever wrote it (D-18); looked at once, however many turns follow."""
+        known, self._cleaned = self._cleaned, []
+        for index, message in enumerate(messages):
+            same = index < len(known) and known[index][0] is message
+            self._cleaned.append((message, known[index][1] if same else self._redactor.message(message)))
+        return [clean for _, clean in self._cleaned]
 
     def _question(
         self, request: ModelRequest, scope: str

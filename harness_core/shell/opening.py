@@ -16,7 +16,7 @@ from harness_hookspecs.store import Store
 from .assembly import Assembly
 from .config.effective import EffectiveConfig
 from .config.opening import open_config
-from .kind_hosts import PartHost
+from .kind_hosts import PartHost, register_secrets
 from .parts import Need, Parts
 from .plugins.catalogue import Catalogue
 from .plugins.index import open_index
@@ -132,6 +132,8 @@ def open_project(
     catalogue = open_catalogue(
         index, config, disabled=chosen.disabled, no_plugins=chosen.no_plugins, processes=ports.processes
     )
+    redactor = Redactor()
+    register_secrets(redactor, config.six.document(), ports, config.project)
     return Opened(
-        ports, config, catalogue, config.project, config.folders.data, config.folders.state, Redactor(), terminal
+        ports, config, catalogue, config.project, config.folders.data, config.folders.state, redactor, terminal
     )

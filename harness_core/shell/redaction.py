@@ -9,8 +9,10 @@ from typing import Any
 from urllib.parse import quote
 
 from harness_hookspecs.errors import ConfigError
+from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.messages import Message
 
-__all__ = ["ChunkRedactor", "Redactor"]
+__all__ = ["ChunkRedactor", "Redactor", "inbox_row"]
 
 MIN_SECRET_LENGTH = 8
 MARK = "[secret]"
@@ -65,6 +67,19 @@ class Redactor:
         if isinstance(value, list | tuple):
             return [self.value(item) for item in value]
         return value
+
+    def message(self, message: Message) -> Message:
+        """A message without the secrets; the same object when there is nothing to hide."""
+        if not self._forms:
+            return message
+        wire = message.to_wire()
+        clean = self.value(wire)
+        return message if clean == wire else Message.from_wire(clean)
+
+
+def inbox_row(kind: str, body: Mapping[str, Any], redactor: Redactor) -> bytes:
+    """A command as it is posted to a durable inbox; made nowhere else, since a row is kept as it was posted (I-29)."""
+    return dumps({"kind": kind, "body": redactor.value(body)})
 
 
 class ChunkRedactor:

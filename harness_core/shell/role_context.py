@@ -93,7 +93,7 @@ class CallContextOfRole:
     def call_tools(self, calls: Sequence[ToolCallRequest]) -> Sequence[ToolOutcome]:
         self.call_recorder.check_open()
         turn = self.model.turn
-        made = [ToolCall(call.call_id, "model", call.tool_name, thaw(call.args), turn=turn) for call in calls]
+        made = [ToolCall(call.call_id, "model", call.tool_name, self._clean(call.args), turn=turn) for call in calls]
         if len(made) == 1:
             return [self._run_model_call(made[0])]
         with self.call_recorder.side_by_side():
@@ -102,13 +102,16 @@ class CallContextOfRole:
     def call_from_code(self, name: str, args: Mapping[str, Any], scope: str) -> ToolOutcome:
         """One call by the role's own code, told apart from equal ones by counting them (A-73)."""
         self.call_recorder.check_open()
-        plain = self.dispatcher.redacted(thaw(args))
+        plain = self._clean(args)
         key = (scope, name, digest(plain))
         nth = self._code_calls[key] = self._code_calls.get(key, -1) + 1
         record = self.call_recorder.journal.code_tool(key, nth)
         call_id = derive("call", self.call_recorder.role_call_id, *key, nth)
         call = ToolCall(call_id, "code", name, plain, scope=scope, call_index=nth, args_digest=key[2])
         return self.dispatcher.run(call, record)
+
+    def _clean(self, args: Any) -> Any:
+        return self.dispatcher.redacted(thaw(args))
 
     def _run_model_call(self, call: ToolCall) -> ToolOutcome:
         record = self.call_recorder.recorded_tool(call.call_id, call.name, call.args)

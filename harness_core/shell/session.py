@@ -16,7 +16,7 @@ from harness_core.kernel.state import SessionState
 from harness_hookspecs.approver import ApprovalAnswer
 from harness_hookspecs.errors import HarnessError, Locked, StoreError
 from harness_hookspecs.host import HeldLock, Ports
-from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.provider import Chunk
 from harness_hookspecs.store import Store, StoredEvent
 
@@ -26,7 +26,7 @@ from .loop_parts import LoopHooks
 from .machine import SessionMachine
 from .perform import Performer
 from .perform_ask import AskSite
-from .redaction import Redactor
+from .redaction import Redactor, inbox_row
 from .services import ActiveTime, Services
 from .session_parts import SessionParts
 from .trace import TraceSink
@@ -175,7 +175,7 @@ class OwnedSession:
         if self.state.status == "active":
             command_id = f"pause:{self._ports.ids.uuid7()}"
             body = {"reason": reason}
-            self._world.store.post(self.session_id, command_id, dumps({"kind": "pause", "body": body}))
+            self._world.store.post(self.session_id, command_id, inbox_row("pause", body, self._world.redactor))
             self._take_inbox()
         if not self.loop.wait_quiescent(grace_seconds):
             self.loop.submit(PauseNow(reason))
@@ -280,7 +280,7 @@ class OwnedSession:
         }
         if answer.say:
             body["say"] = answer.say
-        command = dumps({"kind": "answer", "body": body})
+        command = inbox_row("answer", body, self._world.redactor)
         self._world.store.post(self.session_id, answer_command_id(approval_id), command)
         self._ports.reach("approval.posted")
         self._take_inbox()
