@@ -1,12 +1,12 @@
-"""A persona's name in, the persona with everything it inherits out."""
+"""A persona's name in, the persona with everything it inherits out, and what a stage makes of its limits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .stages import Persona
+from .stages import OutputLimits, Persona, Stage
 
-__all__ = ["persona_of"]
+__all__ = ["limits_of", "persona_of"]
 
 
 def persona_of(name: str, roles: Mapping[str, Persona]) -> Persona:
@@ -20,12 +20,26 @@ def persona_of(name: str, roles: Mapping[str, Persona]) -> Persona:
         A persona that extends nothing.
     """
     merged: dict[str, object] = {}
+    output = OutputLimits()
     at: str | None = name
     while at is not None and at in roles:
         found = roles[at]
         said = {
-            key: value for key in ("model", "prompt", "tools", "output") if (value := getattr(found, key)) is not None
+            key: value for key in ("model", "prompt", "tools") if (value := getattr(found, key)) is not None
         }
+        output = _under(output, found.output)
         merged = {**said, **merged}
         at = found.extends
-    return Persona.model_validate(merged)
+    return Persona.model_validate({**merged, "output": output})
+
+
+def limits_of(stage: Stage, persona: Persona) -> OutputLimits:
+    """How large an answer of a stage may be: what the stage says comes before what its persona says."""
+    return _under(stage.output, persona.output)
+
+
+def _under(first: OutputLimits, then: OutputLimits | None) -> OutputLimits:
+    """Limits where each one that the first does not set is the second's."""
+    if then is None:
+        return first
+    return OutputLimits(max_tokens=first.max_tokens or then.max_tokens, max_bytes=first.max_bytes or then.max_bytes)

@@ -10,7 +10,7 @@ import attrs
 
 from harness_core.kernel.approvals import PolicyRule, ToolPolicy
 from harness_core.kernel.definition import Definition, Limits, ModelPlan, RetryPolicy, RulePlan, StagePlan
-from harness_core.settings.personas import persona_of
+from harness_core.settings.personas import limits_of, persona_of
 from harness_core.settings.stages import Stage
 from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import ConfigError, PluginError, RuleError
@@ -296,7 +296,9 @@ class Assembly:
         allowed = stage.allowed_tools
         if persona.tools is not None:
             allowed = tuple(tool for tool in allowed if tool in persona.tools)
-        reply = int(model.params.get("max_output_tokens") or 0)
+        limits = limits_of(stage, persona)
+        params = {**model.params, **({"max_output_tokens": limits.max_tokens} if limits.max_tokens else {})}
+        reply = int(params.get("max_output_tokens") or 0)
         room = max(64, model.context_tokens - reply - self.config.compression.reserve_tokens)
         return StagePlan(
             name=name,
@@ -307,7 +309,7 @@ class Assembly:
                 provider=model.provider_name,
                 capabilities=frozenset(model.capabilities),
                 context_tokens=model.context_tokens,
-                params=self._params(stage, model),
+                params=params,
                 denied_by=self._denied_by(model.provider_name),
             ),
             requirements=frozenset(stage.requirements),
@@ -326,13 +328,8 @@ class Assembly:
             max_turns=min(stage.max_turns or run.max_turns, run.max_turns),
             context_tokens=min(stage.context.max_tokens or room, room),
             timeout_seconds=stage.timeout_sec,
-            max_artifact_bytes=stage.output.max_bytes or _MAX_ARTIFACT_BYTES,
+            max_artifact_bytes=limits.max_bytes or _MAX_ARTIFACT_BYTES,
         )
-
-    def _params(self, stage: Stage, model: ModelEntry) -> Mapping[str, Any]:
-        if stage.output.max_tokens is None:
-            return model.params
-        return {**model.params, "max_output_tokens": stage.output.max_tokens}
 
     def _denied_by(self, provider: str) -> str | None:
         if provider not in self.config.policies.providers.deny:

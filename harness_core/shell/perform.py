@@ -255,7 +255,7 @@ class Performer:
             default_role=self.parts.default_role,
             model=self.parts.models[stage.model.name],
             site=self._site(visit, stage),
-            params=request.payload.get("params") or {},
+            params={**stage.model.params, **(request.payload.get("params") or {})},
             attempt=visit.attempt,
             system=stage.system,
             response_schema=pack["input"].get("output_schema"),

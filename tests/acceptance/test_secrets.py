@@ -63,7 +63,7 @@ def harness_provide_roles():
     return [Offer(kind="role", name="leaky", build=lambda settings, host: Leaky(), roles=("worker.ai-generate",))]
 """
 
-PROVIDES = [
+PROVIDES: list[dict[str, Any]] = [
     {"kind": "provider", "name": "vault", "config": {"type": "object", "properties": {"key": {"type": "string"}}}},
     {"kind": "role", "name": "leaky", "roles": ["worker.ai-generate"]},
 ]

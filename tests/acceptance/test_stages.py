@@ -387,3 +387,28 @@ def test_what_compression_keeps_free_is_not_there_for_context(play: Any) -> None
         session.run()
         room += [one["budget_tokens"] for one in session.payloads("context.assembled")]
     assert room[0] - room[1] == 700
+
+
+@pytest.mark.parametrize(
+    ("persona", "stage", "tokens"),
+    [({"max_tokens": 77}, {}, 77), ({"max_tokens": 77}, {"max_tokens": 88}, 88), ({"max_bytes": 80}, {}, 1024)],
+)
+def test_a_reply_is_as_long_as_the_persona_says_unless_the_stage_says_otherwise(
+    play: Any, persona: dict[str, int], stage: dict[str, int], tokens: int
+) -> None:
+    stages = {**flow(work={"output": stage, "on_success": "completed"}), "roles": {"worker": {"extends": "one"}, "one": {"output": persona}}}
+    session = play(says("done"), stages=stages)
+    session.run()
+    [called] = session.payloads("harness.model.called")
+    assert called["request"]["params"]["max_output_tokens"] == tokens
+    [assembled] = session.payloads("context.assembled")
+    assert assembled["budget_tokens"] == 32768 - tokens - 256  # 256 is what compression keeps free
+
+
+def test_an_artifact_is_as_large_as_the_persona_says_unless_the_stage_says_otherwise(play: Any) -> None:
+    ends = []
+    for stage in ({}, {"max_bytes": 4096}):
+        stages = {**flow(work={"output": stage, "on_success": "completed"}), "roles": {"worker": {"output": {"max_bytes": 64}}}}
+        session = play(says("x" * 100), stages=stages)
+        ends.append(session.run()["status"])
+    assert ends == ["failed", "completed"]

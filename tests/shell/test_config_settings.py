@@ -16,7 +16,7 @@ from harness_core.settings.personas import persona_of
 from harness_core.settings.policies import PoliciesSettings
 from harness_core.settings.references import check_references
 from harness_core.settings.schemas import schemas
-from harness_core.settings.stages import Stage, StagesSettings
+from harness_core.settings.stages import OutputLimits, Stage, StagesSettings
 from harness_core.settings.transitions import rules_of
 from harness_core.shell.config.core_shapes import read_schema
 from harness_core.shell.config.shapes import Shape
@@ -192,12 +192,13 @@ def test_a_persona_brings_what_it_inherits() -> None:
     roles = StagesSettings.model_validate(
         {
             "roles": {
-                "a": {"prompt": "A", "tools": ["t"]},
-                "b": {"extends": "a", "model": "m"},
+                "a": {"prompt": "A", "tools": ["t"], "output": {"max_tokens": 1, "max_bytes": 64}},
+                "b": {"extends": "a", "model": "m", "output": {"max_tokens": 2}},
                 "c": {"extends": "b", "prompt": "C"},
             }
         }
     ).roles
     found = persona_of("c", roles)
     assert (found.prompt, found.model, found.tools, found.extends) == ("C", "m", ("t",), None)
+    assert found.output == OutputLimits(max_tokens=2, max_bytes=64)
     assert persona_of("nobody", roles).prompt is None
