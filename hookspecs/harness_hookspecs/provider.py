@@ -120,7 +120,7 @@ class CountsTokens(Protocol):
 
 @runtime_checkable
 class Embeds(Protocol):
-    """A provider that embeds texts."""
+    """A provider that embeds texts; nothing in this version asks for it."""
 
     def embed(self, texts: Sequence[str], call: CallContext) -> Sequence[Sequence[float]]:
         """One vector per text, all of one length."""

@@ -396,7 +396,8 @@ def test_what_compression_keeps_free_is_not_there_for_context(play: Any) -> None
 def test_a_reply_is_as_long_as_the_persona_says_unless_the_stage_says_otherwise(
     play: Any, persona: dict[str, int], stage: dict[str, int], tokens: int
 ) -> None:
-    stages = {**flow(work={"output": stage, "on_success": "completed"}), "roles": {"worker": {"extends": "one"}, "one": {"output": persona}}}
+    graph = flow(work={"output": stage, "on_success": "completed"})
+    stages = {**graph, "roles": {"worker": {"extends": "one"}, "one": {"output": persona}}}
     session = play(says("done"), stages=stages)
     session.run()
     [called] = session.payloads("harness.model.called")
@@ -408,7 +409,8 @@ def test_a_reply_is_as_long_as_the_persona_says_unless_the_stage_says_otherwise(
 def test_an_artifact_is_as_large_as_the_persona_says_unless_the_stage_says_otherwise(play: Any) -> None:
     ends = []
     for stage in ({}, {"max_bytes": 4096}):
-        stages = {**flow(work={"output": stage, "on_success": "completed"}), "roles": {"worker": {"output": {"max_bytes": 64}}}}
+        graph = flow(work={"output": stage, "on_success": "completed"})
+        stages = {**graph, "roles": {"worker": {"output": {"max_bytes": 64}}}}
         session = play(says("x" * 100), stages=stages)
         ends.append(session.run()["status"])
     assert ends == ["failed", "completed"]

@@ -13,12 +13,13 @@ from harness_core.settings.paths import ConfigPath, format_path
 from harness_core.settings.problems import Problem, config_error
 from harness_core.settings.references import check_references
 from harness_core.settings.transitions import rules_of
+from harness_core.settings.unused import unused
 from harness_hookspecs.host import Files
 
 from .effective import EffectiveConfig, digest_of
 from .folders import folders_of
 from .layers import Layers, build_layers
-from .origins import Branch, Layer, Origin, Tree, find, leaves, merge, place_of
+from .origins import UNSET, Branch, Layer, Origin, Tree, find, leaves, merge, place_of
 from .sections import PluginSchemas, plugin_defaults
 from .sources import Sources, read_sources
 from .trust import leaves_digest, trusted_digest, untrusted_leaves
@@ -85,7 +86,7 @@ def effective_config(
         found, warned = section_problems(layers.sections, six.document(), tree)
         problems += _new(found, problems) + _placed(check_references(six.harness, six.models, six.stages), tree)
         problems += _placed(_bad_rules(six, check_rule), tree)
-        warnings += warned + _placed(lint(six.stages), tree)
+        warnings += warned + _placed([*lint(six.stages), *unused(_written(tree))], tree)
     if problems or six is None:
         raise config_error(problems)
     return EffectiveConfig(
@@ -136,6 +137,13 @@ def _bad_rules(six: Six, check: RuleCheck | None) -> list[Finding]:
     ]
     found = [(path, check(when)) for path, when in written]
     return [(path, Problem("config.rule", f"the rule does not compile: {reason}")) for path, reason in found if reason]
+
+
+def _written(tree: Tree | None) -> list[ConfigPath]:
+    """The keys that somebody set: a plugin's default, ``null`` and an empty mapping set nothing."""
+    said = [(path, leaf) for path, leaf in leaves(tree) if leaf.origin.layer != "plugin"]
+    said = [(path, leaf) for path, leaf in said if leaf.value is not UNSET and leaf.value != {}]
+    return [one for path, leaf in said for one in (path, *((*path, *below) for below in leaf.inner))]
 
 
 def _origins(tree: Tree | None) -> dict[str, Origin]:

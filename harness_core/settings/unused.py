@@ -1,0 +1,43 @@
+"""The keys that somebody has set in, a warning for each that nothing in this version acts on out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from .lint import Finding
+from .paths import ConfigPath
+from .problems import Problem
+
+__all__ = ["UNUSED", "unused"]
+
+UNUSED: Final = frozenset(
+    {
+        "project",
+        "run.max_depth",
+        "run.max_concurrent_sub_runs",
+        "routes",
+        "models.*.gpu.residency",
+        "rules.*.command",
+    }
+)
+"""Settings whose subject comes later: sub-runs, leased tasks, unloading models, a shell. ``*`` is any name or index.
+
+Whoever makes one of them count takes it out here; what is neither here nor read fails a test.
+"""
+
+
+def unused(paths: Iterable[ConfigPath]) -> list[Finding]:
+    """Warn of what is set and does nothing: a setting that is accepted in silence is taken for one that counts."""
+    patterns = [tuple(pattern.split(".")) for pattern in UNUSED]
+    return [
+        (path, Problem("config.not_used", "set, but not used by this version"))
+        for path in paths
+        if any(_fits(pattern, path) for pattern in patterns)
+    ]
+
+
+def _fits(pattern: tuple[str, ...], path: ConfigPath) -> bool:
+    return len(path) >= len(pattern) and all(
+        wanted in ("*", part) for wanted, part in zip(pattern, path, strict=False)
+    )
