@@ -94,7 +94,11 @@ class Provider(Protocol):
     """Answers one request at a time per caller; may be called from several threads."""
 
     def complete(self, request: ModelRequest, call: CallContext) -> OracleResponse:
-        """Ask the model once; the one retry owner is the host, so nothing is tried again here.
+        """Ask the model once; nothing is tried again here, nor by whoever calls this.
+
+        The one retry owner is the stage: a call that fails fails the role call unless the role makes something of it,
+        and the stage's ``retry`` decides whether another attempt asks anew, as a ``retry.scheduled`` and with calls of
+        its own, ``max_attempts`` in all. Switch off the retries of a client library.
 
         Returns:
             The whole answer with its finish reason; usage that the model did not report is ``known: false``.

@@ -379,6 +379,29 @@ def test_every_byte_a_model_was_shown_is_in_the_log_under_its_hash(play: Any, mo
         assert set(asked["tools"][0]) == {"name", "schemaHash", "tier"}  # references, no code
 
 
+@pytest.mark.inv("I-28")
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_a_provider_is_asked_once_an_attempt_and_the_stage_alone_asks_again(
+    play: Any, monkeypatch: pytest.MonkeyPatch, attempts: int
+) -> None:
+    from harness_provider_scripted.provider import ScriptedProvider
+
+    asked: list[int] = []
+    complete = ScriptedProvider.complete
+
+    def counted(self: Any, request: Any, call: Any) -> Any:
+        asked.append(request.routing.attempt)
+        return complete(self, request, call)
+
+    monkeypatch.setattr(ScriptedProvider, "complete", counted)
+    session = play(BREAKS, stages=one_stage(retry={"max_attempts": attempts}))
+    assert session.run()["status"] == "failed"
+    assert asked == [*range(1, attempts + 1)]
+    for kind, count in (("harness.model.called", attempts), ("harness.model.failed", attempts)):
+        assert session.types().count(kind) == count  # each attempt is an event
+    assert session.types().count("retry.scheduled") == attempts - 1
+
+
 @pytest.mark.req("B-101")
 def test_what_compression_keeps_free_is_not_there_for_context(play: Any) -> None:
     room = []
