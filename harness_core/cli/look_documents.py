@@ -206,7 +206,7 @@ class ModelCall(Document):
     usage: Tokens | None = Field(description="What it used; null where it failed or is open.")
     first_token_ms: int | None = Field(description="Until the first token.")
     total_ms: int | None = Field(description="Until the answer was whole.")
-    queue_ms: int | None = Field(description="Of these, waiting for the model.")
+    queue_ms: int | None = Field(description="Of these, waiting for the model; null where the provider does not say.")
 
 
 class RollUps(Document):

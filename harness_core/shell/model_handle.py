@@ -206,15 +206,18 @@ class BoundModel:
         timing: dict[str, Any] = {}
         streams: dict[str, ChunkRedactor] = {}
 
+        def reached(name: str) -> None:
+            timing.setdefault(name, int((self._ports.clock.monotonic() - started) * 1000))
+
         def tell(chunk: Chunk) -> None:
-            timing.setdefault("firstTokenMs", int((self._ports.clock.monotonic() - started) * 1000))
+            reached("firstTokenMs")
             text = streams.setdefault(chunk.kind, ChunkRedactor(self._redactor)).feed(chunk.text)
             if text:
                 on_chunk(chunk._replace(text=text))
 
-        context = CallContext(self._cancel, tell, self._entry.timeout_seconds)
+        context = CallContext(self._cancel, tell, self._entry.timeout_seconds, lambda: reached("queueMs"))
         done = attempt(self._entry.provider.complete, request, context, what=f"provider {self.provider}")
-        timing["totalMs"] = int((self._ports.clock.monotonic() - started) * 1000)
+        reached("totalMs")
         for kind, stream in streams.items():
             if held := stream.rest():
                 on_chunk(Chunk(kind, held))  # type: ignore[arg-type]  # a kind that came with a chunk

@@ -63,12 +63,21 @@ class Chunk(NamedTuple):
     text: str
 
 
+def _unheard() -> None:
+    """For who makes a call and does not want to know when it begins."""
+
+
 class CallContext(NamedTuple):
-    """What goes with one call and is not part of the question."""
+    """What goes with one call and is not part of the question.
+
+    A provider calls ``on_begin`` once, when the model is free, loaded and turns to this question; what passed before
+    is the call's queue time (``timing.queueMs``). One that cannot know leaves it out, and the time is not known.
+    """
 
     cancel: CancelToken
     on_chunk: Callable[[Chunk], None]
     deadline_seconds: float | None = None
+    on_begin: Callable[[], None] = _unheard
 
 
 class ModelFacts(NamedTuple):

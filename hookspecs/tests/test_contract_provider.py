@@ -25,6 +25,7 @@ class Reference:
 
     def complete(self, request: ModelRequest, call: CallContext) -> OracleResponse:
         self.fail(request)
+        call.on_begin()
         for word in self.words(request):
             call.cancel.raise_if_cancelled()
             call.on_chunk(Chunk("text", word))
@@ -75,6 +76,13 @@ class Chatty(Reference):
     def complete(self, request: ModelRequest, call: CallContext) -> OracleResponse:
         call.on_chunk(Chunk("text", "Well, "))
         return super().complete(request, call)
+
+
+class BeginningLate(Reference):
+    def complete(self, request: ModelRequest, call: CallContext) -> OracleResponse:
+        answer = super().complete(request, call)
+        call.on_begin()
+        return answer
 
 
 class Counting(Reference):
@@ -135,6 +143,7 @@ BROKEN: dict[str, type[Reference]] = {
     "provider.usage_is_honest": responding(usage=Usage()),
     "provider.answer_fits_the_schema": Prose,
     "provider.chunks_are_the_answer": Chatty,
+    "provider.begins_before_it_answers": BeginningLate,
     "provider.same_question_same_answer": Counting,
     "provider.cancel_is_respected": Deaf,
     "provider.errors_are_typed": Untyped,

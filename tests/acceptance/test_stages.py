@@ -402,6 +402,31 @@ def test_a_provider_is_asked_once_an_attempt_and_the_stage_alone_asks_again(
     assert session.types().count("retry.scheduled") == attempts - 1
 
 
+@pytest.mark.req("B-121")
+@pytest.mark.parametrize("says_so", [True, False])
+def test_the_time_a_call_waited_for_its_model_is_told_apart_where_the_provider_says_it(
+    play: Any, monkeypatch: pytest.MonkeyPatch, says_so: bool
+) -> None:
+    from harness_provider_scripted.provider import ScriptedProvider
+
+    complete = ScriptedProvider.complete
+
+    def queued(self: Any, request: Any, call: Any) -> Any:
+        self._ports.clock.sleep(0.05, call.cancel)  # somebody else's turn
+        return complete(self, request, call if says_so else call._replace(on_begin=lambda: None))
+
+    monkeypatch.setattr(ScriptedProvider, "complete", queued)
+    session = play(says("done", delay_ms=50))
+    session.run()
+    [timing] = [one["timing"] for one in session.payloads("harness.model.responded")]
+    [call] = session.host.report("@last")["model_calls"]
+    assert call["queue_ms"] == timing.get("queueMs")
+    if says_so:
+        assert 50 <= call["queue_ms"] <= call["first_token_ms"] - 50 <= call["total_ms"] - 50
+    else:
+        assert call["queue_ms"] is None  # not known is not nothing
+
+
 @pytest.mark.req("B-101")
 def test_what_compression_keeps_free_is_not_there_for_context(play: Any) -> None:
     room = []

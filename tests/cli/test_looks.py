@@ -352,7 +352,8 @@ def test_the_report_has_the_times_of_each_call(harness: Command) -> None:
     calls = [call for call in harness("report")["model_calls"] if call["outcome"] != "failed"]
     wrote = [call for call in calls if call["outcome"] == "stop"]
     assert len(wrote) == 2
-    assert all(0 <= call["first_token_ms"] <= call["total_ms"] for call in wrote)
+    assert all(0 <= call["queue_ms"] <= call["first_token_ms"] <= call["total_ms"] for call in wrote)
+    assert all(0 <= call["queue_ms"] <= call["total_ms"] for call in calls)
     assert all(call["first_token_ms"] is None and call["total_ms"] >= 0 for call in calls if call not in wrote)
 
 

@@ -109,6 +109,14 @@ class ProviderContract(Contract):
         text = "".join(chunk.text for chunk in chunks if chunk.kind == "text")
         assert text in {"", answer.text}
 
+    @rule("provider.begins_before_it_answers")
+    def test_a_call_begins_at_most_once_and_before_its_first_chunk(self) -> None:
+        chunks: list[Chunk] = []
+        begun: list[int] = []
+        call = CallContext(self.host.ports.wait.token(), chunks.append, on_begin=lambda: begun.append(len(chunks)))
+        self._made().complete(self.question(), call)
+        assert begun in ([], [0])
+
     @rule("provider.same_question_same_answer")
     def test_an_answer_depends_on_the_question_alone(self) -> None:
         if not self.is_deterministic:

@@ -75,6 +75,7 @@ class LocalProvider:
         talk: Talk | None = None
         try:
             worker = self._ready_worker(deadline, call.cancel)
+            call.on_begin()
             self._check_fits(worker, asked.body["messages"])
             logged_bytes = worker.stderr_bytes
             talk = worker.ask("chat", body=asked.body)

@@ -133,10 +133,14 @@ class Caller:
     def __init__(self, host: FakeHost) -> None:
         self.token = host.ports.wait.token()
         self.chunks: list[Chunk] = []
+        self.begun = 0
         self.on_chunk: Callable[[Chunk], None] = lambda chunk: None
 
     def context(self, deadline_seconds: float | None = None) -> CallContext:
-        return CallContext(self.token, self._hear, deadline_seconds)
+        return CallContext(self.token, self._hear, deadline_seconds, self._begin)
+
+    def _begin(self) -> None:
+        self.begun += 1
 
     def _hear(self, chunk: Chunk) -> None:
         self.chunks.append(chunk)

@@ -403,14 +403,17 @@ def test_a_third_call_waits_while_two_run(start: Start, callers: Any) -> None:
     threads = [in_thread(partial(provider.complete, ask(), each.context())) for each in running]
     while not all(each.chunks for each in running):
         pass
+    hurried, patient = callers(), callers()
     with pytest.raises(ProviderError) as caught:
-        provider.complete(ask(), callers().context(deadline_seconds=0.05))
+        provider.complete(ask(), hurried.context(deadline_seconds=0.05))
     assert (caught.value.code, caught.value.facts["stage"]) == ("provider.timeout", "queue")
-    third, found = in_thread(lambda: provider.complete(ask(), callers().context()))
+    third, found = in_thread(lambda: provider.complete(ask(), patient.context()))
+    assert ([each.begun for each in running], hurried.begun, patient.begun) == ([1, 1], 0, 0)
     release.set()
     for thread, answers in [*threads, (third, found)]:
         thread.join(10)
         assert answers[0].text
+    assert patient.begun == 1
 
 
 # -------------------------------------------------------------------------------------------- processes

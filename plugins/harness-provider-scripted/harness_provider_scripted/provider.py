@@ -52,6 +52,7 @@ class ScriptedProvider:
     def complete(self, request: ModelRequest, call: CallContext) -> OracleResponse:
         """Answer one request; see the contract. Schema and tools of the request do not change what is answered."""
         call.cancel.raise_if_cancelled()
+        call.on_begin()  # a script is never busy
         reply = choose(self._script, request, self._file)
         self._wait(reply.delay_ms / 1000, call)
         for text in chunks_of(reply):
