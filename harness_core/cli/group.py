@@ -57,7 +57,9 @@ class LazyGroup(click.Group):
         """Import a command."""
         place = COMMANDS.get(cmd_name, ("", ""))[0]
         module, _, attribute = place.partition(":")
-        if not module or not _is_there(module):
+        if not module:
+            return _of_a_surface(ctx, cmd_name)
+        if not _is_there(module):
             return None
         found: click.Command = getattr(importlib.import_module(module), attribute)
         return found
@@ -78,6 +80,16 @@ class LazyGroup(click.Group):
             near = nearest(name, self.list_commands(ctx))
             raise click.UsageError(f'there is no command "{name}"' + (f"; {near}" if near else ""), ctx)
         return super().resolve_command(ctx, args)
+
+
+def _of_a_surface(ctx: click.Context, word: str) -> click.Command | None:
+    """The command of a plugin; looked for once a context, since it opens the project."""
+    found: dict[str, click.Command | None] = ctx.meta.setdefault(__name__, {})
+    if word not in found and not word.startswith("-"):
+        from .surfaces import surface_command
+
+        found[word] = surface_command(ctx, word)
+    return found.get(word)
 
 
 def _is_there(module: str) -> bool:

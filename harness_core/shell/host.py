@@ -38,6 +38,7 @@ from .replaying import fold_session, replay_session
 from .role_prompt import labelled_parts, role_prompt
 from .session import OwnedSession, SessionWorld
 from .session_parts import SessionParts
+from .surfaces import surface_commands
 from .trace import TraceSink, guarded_sink
 
 __all__ = ["AlreadyAnswered", "Answered", "Host"]
@@ -399,6 +400,12 @@ class Host:
         kept = next((d for d in self.sessions(every_project=True) if d["id"] == found), None)
         report = replay_session(self._opened, self.store, found, mode, against=against, kept=kept)
         return report.document()
+
+    # -- surfaces ---
+
+    def surface_commands(self) -> Sequence[tuple[str, Any]]:
+        """The commands that installed surfaces add, each with its offer's name; a surface that breaks only warns."""
+        return surface_commands(self._opened.catalogue, self._opened.parts, _complain)
 
     # -- closing ---
 

@@ -11,7 +11,15 @@ __all__ = ["Surface"]
 
 
 class Surface(Protocol):
-    """What an offer of kind ``surface`` builds. It gets the ``Host`` through the command's context object."""
+    """What an offer of kind ``surface`` builds. It gets the ``Host`` through the command's context object.
+
+    Surfaces are looked at when somebody types a word that no command of the host is called, and for nothing else:
+    neither ``--help`` nor any other command imports one.
+    """
 
     def commands(self) -> tuple[click.Command, ...]:
-        """Commands to add; a name that the host or another surface has is refused."""
+        """Commands to add. One called like a command of the host never runs; two of one name are an error.
+
+        ``ctx.obj`` is a :class:`~harness_hookspecs.host.Host` on the project, closed when the command has ended.
+        What the command returns, if a whole number, is the exit code.
+        """
