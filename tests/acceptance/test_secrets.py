@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +73,15 @@ MODELS = {"models": {"one": {"provider": "vault", "key": "env:VAULT_KEY", "capab
 
 
 @pytest.fixture
-def vault(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def vault(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A session whose provider has a secret and whose role knows it too."""
     make_distribution(tmp_path / "site", "acme-vault", provides=PROVIDES, code=CODE)
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setenv("VAULT_KEY", SECRET)
     monkeypatch.setenv("VAULT_SEEN", str(tmp_path / "seen"))
     tools = {"tools": {"effects": {"probes": False}}}
-    return play(says("unused"), models=MODELS, tools=tools, harness={"bind": {"worker.ai-generate": "leaky"}})
+    yield play(says("unused"), models=MODELS, tools=tools, harness={"bind": {"worker.ai-generate": "leaky"}})
+    sys.modules.pop("acme_vault", None)
 
 
 def kept(session: Any) -> bytes:

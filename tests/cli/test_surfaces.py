@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +59,15 @@ def install(site: Site, name: str, code: str = CODE) -> None:
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A project with a surface installed."""
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A project with a surface installed, which nobody has imported yet."""
     found = write_site(tmp_path, stages=one_stage(), replies=[says("hello")]).enter(monkeypatch)
     monkeypatch.setenv("SURFACE_IMPORTED", str(tmp_path / "imported"))
     monkeypatch.syspath_prepend(str(found.project / "site"))
     install(found, "greeter")
-    return found
+    yield found
+    for name in ("acme_greeter", "acme_second", "acme_broken"):
+        sys.modules.pop(name, None)
 
 
 def test_a_word_that_a_surface_adds_runs_its_command_with_the_host(
@@ -91,12 +94,12 @@ def test_a_word_that_nobody_has_is_still_a_wrong_word(site: Site, capsys: pytest
 
 
 def test_a_name_that_two_surfaces_add_is_an_error_with_both(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    install(site, "other")
+    install(site, "second")
     assert main(["greet", "Ann", "--json"]) == 3
     out = capsys.readouterr().out
     assert json.loads(out)["code"] == "plugin.doubled"
-    assert "greeter, other" in out
-    assert main(["--no-plugin", "acme-other", "greet", "Ann"]) == 7
+    assert "greeter, second" in out
+    assert main(["--no-plugin", "acme-second", "greet", "Ann"]) == 7
 
 
 def test_a_surface_that_breaks_is_named_and_stops_no_other(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
+    for name in [name for name in sys.modules if name.startswith(("acme", "other"))]:
+        monkeypatch.delitem(sys.modules, name)  # another test's plugin of that name is none of ours
     before = set(sys.modules)
     yield folder
     for name in set(sys.modules) - before:
