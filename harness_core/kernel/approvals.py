@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +10,7 @@ import attrs
 
 from harness_hookspecs.kit.canonical import digest as canonical_digest
 
-__all__ = ["Call", "PolicyRule", "ToolPolicy", "Verdict", "approval_digest", "judge"]
+__all__ = ["Call", "PolicyRule", "ToolPolicy", "Verdict", "approval_digest", "find_grant", "judge"]
 
 Mode = Literal["auto", "prompt", "deny"]
 
@@ -90,13 +90,22 @@ def judge(
         mode, origin = "prompt", f"{policy.stage_origin}: {call.stage}.approvals"
     if mode == "auto":
         return Verdict("run" if call.tier in ("T0", "T1") else "granted", origin)
-    if any(grant["name"] == call.tool and grant["tier"] == call.tier for grant in grants):
+    if find_grant(grants, call.tool, call.tier) is not None:
         return Verdict("granted", origin, "grant")
     if yolo == "destructive" or (yolo == "on" and call.tier != "T4"):
         return Verdict("bypassed", origin, "yolo")
     return Verdict("ask", origin)
 
 
-def approval_digest(tool: str, args: Any, *, session_id: str, place: str, generation: int = 1) -> str:
-    """What an approval binds to: tool, canonical arguments, run, step and generation (I-23)."""
+def find_grant(grants: Iterable[Mapping[str, Any]], tool: str, tier: str) -> Mapping[str, Any] | None:
+    """The session's grant for exactly this tool at exactly this tier, the first one given; ``None`` without one."""
+    return next((grant for grant in grants if (grant["name"], grant["tier"]) == (tool, tier)), None)
+
+
+def approval_digest(tool: str, args: Any, *, session_id: str, place: str, generation: int) -> str:
+    """What an approval binds to: tool, canonical arguments, run, step and generation (I-23).
+
+    The generation counts the questions of one call from 1: an answer to an earlier one fits no later one, also when
+    the arguments are those of before again.
+    """
     return canonical_digest([tool, args, session_id, place, generation])

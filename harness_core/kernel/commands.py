@@ -168,7 +168,7 @@ class Record:
 class AskApproval:
     """A call or an artifact needs an approval; ``verdict`` is what policy, grants or yolo say already."""
 
-    payload: Mapping[str, Any]  # approval.requested without its id
+    payload: Mapping[str, Any]  # approval.requested without its id and digest
     verdict: Literal["ask", "granted", "bypassed", "denied"]
     kind: Literal["policy", "grant", "yolo"] = "policy"
     results: tuple[Fact, ...] = ()

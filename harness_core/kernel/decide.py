@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from .approvals import approval_digest, find_grant
 from .commands import (
     AskApproval,
     CancelNow,
@@ -234,12 +235,13 @@ def _ask_approval(command: AskApproval, state: SessionState, definition: Definit
     call = (asked.get("role_call_id"), asked.get("call_id"))
     earlier = [one for one in state.approvals.values() if _call_of(one) == call]
     known = earlier[-1] if earlier else None
-    if known is not None and known.payload["digest"] == asked["digest"]:
+    if known is not None and known.payload["digest"] == _bound_to(asked, state, len(earlier)):
         return Decision(command.results, command.blobs, reply=known.approval_id)
     refusal = _refuse_intent(state)
     if refusal is not None:
         return Decision(command.results, command.blobs, reply=refusal)
-    approval_id = derive("appr", state.session_id, *call, asked["digest"], len(earlier))
+    asked["digest"] = _bound_to(asked, state, len(earlier) + 1)
+    approval_id = derive("appr", state.session_id, *call, asked["digest"])
     refs = {"stage_visit_id": asked["visit_id"], "role_call_id": asked.get("role_call_id")}
     facts = list(command.results)
     if known is not None and known.status == "pending":
@@ -247,9 +249,30 @@ def _ask_approval(command: AskApproval, state: SessionState, definition: Definit
         facts += goes_on(state, [known], "system")
     facts.append(Fact("approval.requested", {"approval_id": approval_id, **asked}, refs))
     if command.verdict != "ask":
-        ending = {"approval_id": approval_id, "digest": asked["digest"], "by": asked["rule"], "kind": command.kind}
+        ending = {
+            "approval_id": approval_id,
+            "digest": asked["digest"],
+            "by": _decided_by(command, state),
+            "kind": command.kind,
+        }
         facts.append(Fact(f"approval.{command.verdict}", ending, refs))
     return Decision(tuple(facts), command.blobs, reply=approval_id)
+
+
+def _bound_to(asked: Mapping[str, Any], state: SessionState, generation: int) -> str:
+    place = f"{asked['role_call_id']}/{asked['call_id']}"
+    return approval_digest(
+        asked["name"], asked["args"], session_id=state.session_id, place=place, generation=generation
+    )
+
+
+def _decided_by(command: AskApproval, state: SessionState) -> str:
+    """Who let it happen without being asked: who switched yolo on, who gave the grant, else the rule itself."""
+    asked = command.payload
+    if command.kind == "yolo":
+        return str(state.created.get("by", "operator"))
+    grant = find_grant(state.grants, asked["name"], asked["tier"]) if command.kind == "grant" else None
+    return str(asked["rule"] if grant is None else grant["by"])
 
 
 def _call_of(approval: Approval) -> tuple[Any, Any]:

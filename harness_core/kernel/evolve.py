@@ -278,7 +278,8 @@ def _approval_ended(state: SessionState, event: Event) -> None:
     approval.grant_event_id = event.id
     if event.payload.get("scope") == "session":
         asked = approval.payload
-        state.grants.append({"name": asked["name"], "tier": asked["tier"], "approval_id": approval.approval_id})
+        grant = {"name": asked["name"], "tier": asked["tier"], "by": event.payload["by"]}
+        state.grants.append({**grant, "approval_id": approval.approval_id})
 
 
 @_on("steering.received")

@@ -26,9 +26,10 @@ _MAX_LIMIT = 2**53  # what JSON keeps exactly
 
 @attrs.frozen
 class RunRequest:
-    """What a person asked for, checked."""
+    """What a person asked for, checked; ``by`` is who, as the system knows them."""
 
     text: str
+    by: str
     on_ask: OnAsk = "deny"
     budget: Mapping[str, float] = {}
     yolo: str = "off"
@@ -36,7 +37,7 @@ class RunRequest:
 
 
 def checked_request(
-    text: str, on_ask: str, budget: Mapping[str, Any] | None, yolo: str, seed: int
+    text: str, on_ask: str, budget: Mapping[str, Any] | None, yolo: str, seed: int, by: str
 ) -> RunRequest:
     """What a person asked for, as far as it can be had.
 
@@ -54,7 +55,7 @@ def checked_request(
         raise ConfigError(f"yolo is off, on or destructive, not {yolo!r}", code="config.yolo")
     if not 0 <= seed < 2**32:
         raise ConfigError(f"the seed is a whole number from 0 to {2**32 - 1}, not {seed}", code="config.seed")
-    return RunRequest(text, checked_on_ask(on_ask), checked_budget(budget), yolo, seed)
+    return RunRequest(text, by, checked_on_ask(on_ask), checked_budget(budget), yolo, seed)
 
 
 def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start:
@@ -68,6 +69,7 @@ def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start
         "project": str(opened.project),
         "config_digest": opened.config.digest,
         "config_ref": _sha256(config),
+        "by": request.by,
         "plugins": [
             {"id": row.record.id, "version": row.record.version, "status": row.status} for row in opened.catalogue.rows
         ],

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from harness_core.kernel.approvals import Call, ToolPolicy, approval_digest, judge
+from harness_core.kernel.approvals import Call, ToolPolicy, judge
 from harness_core.kernel.facts import Fact, derive
 from harness_hookspecs.errors import HarnessError, Refused, ToolError, ValidationFailed
 from harness_hookspecs.kit.canonical import digest
@@ -44,7 +44,6 @@ def effect_id(role_call_id: str, call_id: str, start: int = 1) -> str:
 class CallSite:
     """Where calls come from, and the rules that hold there."""
 
-    session_id: str
     stage: str
     visit_id: str
     persona: str
@@ -190,13 +189,11 @@ class Dispatcher:
             return None
         if verdict.kind == "denied":
             raise Refused(f"policy denies {call.name} ({tool.tier}): {verdict.rule}", code="tool.denied_by_policy")
-        place = f"{self._recorder.role_call_id}/{call.call_id}"
         payload: dict[str, Any] = {
             "subject": "tool",
             "name": call.name,
             "tier": tool.tier,
             "args": call.args,
-            "digest": approval_digest(call.name, call.args, session_id=site.session_id, place=place),
             "rule": verdict.rule,
             "visit_id": site.visit_id,
             "persona": site.persona,

@@ -138,9 +138,10 @@ class Host:
         budget: Mapping[str, float] | None = None,
         yolo: str = "off",
         seed: int | None = None,
+        by: str | None = None,
     ) -> Mapping[str, Any]:
         """Run one session to a final state or a pause; returns its document, frozen."""
-        return self.wait(self.start(text, on_ask=on_ask, budget=budget, yolo=yolo, seed=seed))
+        return self.wait(self.start(text, on_ask=on_ask, budget=budget, yolo=yolo, seed=seed, by=by))
 
     def start(
         self,
@@ -150,8 +151,11 @@ class Host:
         budget: Mapping[str, float] | None = None,
         yolo: str = "off",
         seed: int | None = None,
+        by: str | None = None,
     ) -> str:
         """Start a session without waiting; returns its id once ``session.created`` is committed.
+
+        Who starts it (``by``, else who the system says) stands there, and with it who switched ``yolo`` on.
 
         Raises:
             ConfigError: The request is not one (``checked_request``), the project needs trust, a rule does not compile.
@@ -159,7 +163,7 @@ class Host:
             StoreError: The log cannot be written.
         """
         drawn = int.from_bytes(self._ports.random.bytes(4), "big")
-        request = checked_request(text, on_ask, budget, yolo, drawn if seed is None else seed)
+        request = checked_request(text, on_ask, budget, yolo, drawn if seed is None else seed, by or person())
         self.config.require_trust()
         parts = self._parts()
         session_id = self._ports.ids.uuid7()

@@ -268,7 +268,6 @@ class Performer:
         """Where the tool calls of a visit come from, the same for all its role calls."""
         if self.last_site is None or self.last_site.visit_id != visit.visit_id:
             self.last_site = CallSite(
-                session_id=self.session_id,
                 stage=visit.stage,
                 visit_id=visit.visit_id,
                 persona=visit.persona,

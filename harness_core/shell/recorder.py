@@ -178,7 +178,7 @@ class RoleCallRecorder:
         self.reach("intent.committed")
 
     def ask(self, payload: Mapping[str, Any], verdict: str, kind: str, blobs: Mapping[str, bytes]) -> str:
-        """Write an approval request (or find the one that stands) and return its id."""
+        """Write an approval request without its digest (or find the one that stands) and return its id."""
         self.check_open()
         results, kept = self.drain()
         reply = self._submit(

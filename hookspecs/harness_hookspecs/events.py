@@ -45,6 +45,7 @@ class SessionCreated(Value):
     config_digest: Digest
     config_ref: Digest
     parent_id: str | None = None
+    by: str | None = None
     plugins: tuple[Json, ...] = ()
     on_ask: Literal["ask", "suspend", "deny"]
     yolo: Literal["off", "on", "destructive"] = "off"

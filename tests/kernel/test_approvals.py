@@ -14,7 +14,7 @@ from harness_core.kernel.approvals import Call, PolicyRule, ToolPolicy, approval
 from harness_core.kernel.commands import AskApproval
 from harness_hookspecs.events import check_payload
 from harness_hookspecs.tool import TIERS
-from tests.playing import Play, definition
+from tests.playing import SESSION, Play, definition
 
 MODES = ("auto", "prompt", "deny")
 YOLO = ("off", "on", "destructive")
@@ -132,29 +132,28 @@ def test_a_written_denial_holds_under_every_degree_of_yolo() -> None:
 
 # ------------------------------------------------------------------------------- what an approval is bound to
 
-BASE: dict[str, Any] = {"session_id": "s", "place": "role_1/call_1"}
-OTHERS: dict[str, tuple[str, Any, dict[str, Any]]] = {
-    "tool": ("wget", {"url": "x"}, BASE),
-    "arguments": ("curl", {"url": "y"}, BASE),
-    "run": ("curl", {"url": "x"}, {**BASE, "session_id": "t"}),
-    "step": ("curl", {"url": "x"}, {**BASE, "place": "role_1/call_2"}),
-    "generation": ("curl", {"url": "x"}, {**BASE, "generation": 2}),
+ARGS = {"url": "x", "method": "GET"}
+OTHERS: dict[str, dict[str, Any]] = {
+    "tool": {"tool": "wget"},
+    "arguments": {"args": {**ARGS, "url": "y"}},
+    "run": {"session_id": "another"},
+    "step": {"place": "role_1/call_1"},
+    "generation": {"generation": 2},
 }
 
 
 @pytest.mark.inv("I-23")
-@pytest.mark.parametrize(("tool", "args", "rest"), OTHERS.values(), ids=OTHERS)
-def test_an_approval_is_bound_to_all_of_the_call(tool: str, args: Any, rest: dict[str, Any]) -> None:
-    bound = approval_digest("curl", {"url": "x"}, **BASE)
-    assert bound == approval_digest("curl", dict(reversed({"url": "x"}.items())), **BASE)
-    assert approval_digest(tool, args, **rest) != bound
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_an_approval_is_bound_to_all_of_the_call(other: dict[str, Any]) -> None:
     play = Play(definition()).to_role()
     request = play.open_one("role").payload
-    asked = {"subject": "tool", "name": "curl", "tier": TIERS[3], "args": {"url": "x"}, "digest": bound, "rule": "r"}
+    asked = {"subject": "tool", "name": "curl", "tier": TIERS[3], "args": ARGS, "rule": "r", "call_id": "call_1"}
     where = {name: request[name] for name in ("visit_id", "persona", "role_call_id")}
-    play.send(AskApproval({**asked, **where, "call_id": "call_1"}, "ask"))
+    play.send(AskApproval({**asked, **where}, "ask"))
     check_payload("approval.requested", play.last("approval.requested"))
+    this = {"tool": "curl", "args": dict(reversed(ARGS.items())), "session_id": SESSION, "generation": 1}
+    this["place"] = f"{where['role_call_id']}/call_1"
     answer = {"approval_id": play.reply, "decision": "approve", "by": "b", "kind": "person"}
-    facts = play.receive("answer", **answer, digest=approval_digest(tool, args, **rest))
-    assert facts == ["command.received"]
+    assert play.receive("answer", **answer, digest=approval_digest(**{**this, **other})) == ["command.received"]
     assert play.reply == "digest"
+    assert "approval.granted" in play.receive("answer", **answer, digest=approval_digest(**this))

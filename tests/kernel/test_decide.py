@@ -29,7 +29,6 @@ from harness_core.kernel.commands import (
 from harness_core.kernel.facts import Fact
 from harness_core.kernel.react import react
 from harness_hookspecs.events import EVENTS, check_payload
-from harness_hookspecs.kit.canonical import digest
 from tests.playing import REF, SESSION, Play, definition, stage
 
 ERROR = {"name": "E", "message": "no"}
@@ -58,7 +57,6 @@ def asked(play: Play, *, call_id: str = "c1", args: Any = 1) -> dict[str, Any]:
         "name": "curl",
         "tier": "T3",
         "args": {"n": args},
-        "digest": digest([call_id, args]),
         "rule": "tiers.T3",
         "visit_id": request.payload["visit_id"],
         "persona": "worker",
@@ -262,14 +260,53 @@ def test_the_same_call_finds_its_approval_and_other_arguments_need_another_one()
     assert ask(play, call_id="c2") not in (first, other, again)
 
 
-@pytest.mark.parametrize(("verdict", "kind"), [("granted", "policy"), ("bypassed", "yolo"), ("denied", "policy")])
-def test_what_policy_or_yolo_decide_is_recorded_beside_the_question(verdict: Any, kind: str) -> None:
+@pytest.mark.inv("I-23")
+def test_an_answer_to_an_earlier_question_of_a_call_fits_no_later_one_about_the_same_arguments() -> None:
+    play = played(at_role)
+    first = play.state.approvals[ask(play, args=1)]
+    ask(play, args=2)
+    again = play.state.approvals[ask(play, args=1)]
+    assert (first.payload["args"], first.payload["call_id"]) == (again.payload["args"], again.payload["call_id"])
+    answer = {"digest": first.payload["digest"], "decision": "approve", "by": "ann", "kind": "person"}
+    assert play.receive("answer", approval_id=again.approval_id, **answer) == ["command.received"]
+    assert (play.reply, again.status) == ("digest", "pending")
+    assert play.receive("answer", approval_id=first.approval_id, **answer) == ["command.received"]
+    assert (play.reply, first.status) == ("already", "superseded")
+
+
+@pytest.mark.parametrize(("verdict", "kind"), [("granted", "policy"), ("denied", "policy")])
+def test_what_policy_decides_is_recorded_beside_the_question(verdict: Any, kind: str) -> None:
     play = played(at_role)
     approval_id = ask(play, verdict, kind)
     assert play.types()[-2:] == ["approval.requested", f"approval.{verdict}"]
     ending = play.last(f"approval.{verdict}")
     check_payload(f"approval.{verdict}", ending)
     assert (ending["approval_id"], ending["kind"], ending["by"]) == (approval_id, kind, "tiers.T3")
+
+
+@pytest.mark.req("B-84")
+def test_a_bypass_names_who_switched_yolo_on_and_the_question_the_rule_that_asked() -> None:
+    play = Play(definition(), start=False)
+    play.start(by="ann", yolo="on")
+    play.to_role()
+    approval_id = ask(play, "bypassed", "yolo")
+    ending = play.last("approval.bypassed")
+    check_payload("approval.bypassed", ending)
+    assert (ending["approval_id"], ending["kind"], ending["by"]) == (approval_id, "yolo", "ann")
+    assert play.last("approval.requested")["rule"] == "tiers.T3"
+
+
+@pytest.mark.req("B-79")
+def test_what_runs_under_a_grant_names_who_gave_the_grant() -> None:
+    play = played(at_role)
+    approval_id = await_it(play)
+    asked_for = play.last("approval.requested")
+    answer = {"approval_id": approval_id, "digest": asked_for["digest"], "by": "ann", "kind": "person"}
+    play.receive("answer", decision="auto_session", **answer)
+    ask(play, "granted", "grant", call_id="c2")
+    ending = play.last("approval.granted")
+    check_payload("approval.granted", ending)
+    assert (ending["approval_id"] != approval_id, ending["kind"], ending["by"]) == (True, "grant", "ann")
 
 
 def test_a_question_is_asked_once_and_again_after_a_pause() -> None:

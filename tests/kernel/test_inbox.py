@@ -15,7 +15,7 @@ from harness_core.kernel.react import react
 from harness_hookspecs.events import check_payload
 from tests.playing import REF, Play, definition
 
-CALL = {"subject": "tool", "name": "curl", "tier": "T3", "args": {}, "digest": REF, "rule": "tiers.T3", "call_id": "c1"}
+CALL = {"subject": "tool", "name": "curl", "tier": "T3", "args": {}, "rule": "tiers.T3", "call_id": "c1"}
 
 
 def asking(*, awaited: bool = True) -> Play:
@@ -31,9 +31,10 @@ def asking(*, awaited: bool = True) -> Play:
 
 
 def answer(play: Play, decision: str, /, **more: Any) -> list[str]:
-    approval_id = next(iter(play.state.approvals))
-    body = {"approval_id": approval_id, "digest": REF, "decision": decision, "by": "someone", "kind": "person"}
-    facts = play.send(Received(f"answer:{approval_id}:{len(play.facts)}", "answer", {**body, **more}))
+    approval_id, approval = next(iter(play.state.approvals.items()))
+    said = {"decision": decision, "by": "someone", "kind": "person"}
+    body = {"approval_id": approval_id, "digest": approval.payload["digest"], **said, **more}
+    facts = play.send(Received(f"answer:{approval_id}:{len(play.facts)}", "answer", body))
     for fact in play.facts:
         check_payload(fact.type, fact.payload)
     return facts

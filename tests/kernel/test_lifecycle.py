@@ -157,7 +157,6 @@ class World:
             "name": "curl",
             "tier": "T3",
             "args": {"n": number},
-            "digest": digest([call_id, number]),
             "rule": "tiers.T3",
             "visit_id": request.payload["visit_id"],
             "persona": "worker",
@@ -188,7 +187,7 @@ class World:
             lambda: RoleFailed(name, ERROR),
             lambda: RoleSuspended(name, "pause", ""),
             lambda: Record(name, results=(Fact("budget.settled", {"call_id": "late", "tokens": 7}),)),
-            lambda: AskApproval({"role_call_id": name, "call_id": "c1", "digest": REF}, "ask"),
+            lambda: AskApproval({"role_call_id": name, "call_id": "c1"}, "ask"),
             lambda: Unanswered(name, deny=True),
         )
         return self.pick(choices)()  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ from harness_hookspecs.kit.codec import dumps, loads
 from harness_hookspecs.messages import Usage
 from tests.playing import REF, Play, definition, retry, stage
 
-CALL = {"subject": "tool", "name": "curl", "tier": "T3", "args": {}, "digest": REF, "rule": "tiers.T3", "call_id": "c1"}
+CALL = {"subject": "tool", "name": "curl", "tier": "T3", "args": {}, "rule": "tiers.T3", "call_id": "c1"}
 FIELDS = (
     "schema id status stage title project parent_id created_at updated_at last_seq usage cost_usd unpriced_calls "
     "artifacts waiting config_hash failure state_hash"
