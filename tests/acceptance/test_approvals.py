@@ -10,6 +10,7 @@ import pytest
 
 from harness_core import Host
 from harness_core.cli.session_text import exit_of_session
+from harness_core.kernel.approvals import approval_digest
 from harness_hookspecs.errors import NotFound, Refused
 from tests.reference import POLICIES, calls, cases, one_stage, says
 
@@ -69,13 +70,23 @@ def test_a_person_resolves_the_gate_of_an_artifact(play: Any, decision: str, sta
 # ------------------------------------------------------------------------------------- what an answer is bound to
 
 
+def digest_about(session: Any, item: Any, **other: Any) -> str:
+    """What an answer would be bound to if these were the item's tool, arguments and so on."""
+    [asked] = [one for one in session.payloads("approval.requested") if one["approval_id"] == item["id"]]
+    bound = {"tool": item["name"], "args": item["args"], "session_id": item["session_id"], "generation": 1}
+    return approval_digest(**{**bound, "place": f"{asked['role_call_id']}/{asked['call_id']}", **other})
+
+
 @pytest.mark.inv("I-23")
-def test_an_answer_to_other_arguments_is_refused_and_leaves_the_question_open(play: Any) -> None:
+@pytest.mark.req("B-85")
+@pytest.mark.parametrize("other", [{"args": {"note": "b"}}, {"args": {}}, {"tool": "effects_destroy"}], ids=str)
+def test_an_answer_to_another_call_is_refused_and_leaves_the_question_open(play: Any, other: dict[str, Any]) -> None:
     session = play(*ASK_ONCE)
     session.run()
     [item] = session.pending()
+    assert digest_about(session, item) == item["digest"]
     with pytest.raises(Refused) as caught:
-        session.host.answer(item["id"], "approve", digest="0" * 64)
+        session.host.answer(item["id"], "approve", digest=digest_about(session, item, **other))
     assert caught.value.code == "approval.digest"
     assert session.pending() == [item]
     assert session.effects() == []
@@ -86,7 +97,8 @@ def test_a_posted_answer_to_other_arguments_allows_nothing(play: Any) -> None:
     session = play(*ASK_ONCE)
     session.run()
     [item] = session.pending()
-    body = {"approval_id": item["id"], "decision": "approve", "digest": "0" * 64, "by": "forger", "kind": "person"}
+    digest = digest_about(session, item, args={"note": "b"})
+    body = {"approval_id": item["id"], "decision": "approve", "digest": digest, "by": "forger", "kind": "person"}
     session.host.submit({"session": item["session_id"], "id": "forged", "kind": "answer", "body": body})
     assert session.resume()["status"] == "awaiting_approval"
     assert session.effects() == []
@@ -95,7 +107,27 @@ def test_a_posted_answer_to_other_arguments_allows_nothing(play: Any) -> None:
 
 
 @pytest.mark.inv("I-23")
-def test_a_grant_covers_one_call_with_these_arguments(play: Any) -> None:
+@pytest.mark.req("B-85")
+def test_arguments_that_changed_after_the_approval_are_asked_about_again(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = play(says("unused"), harness={"bind": {"worker.ai-generate": "editing"}})
+    monkeypatch.setenv("HARNESS_PROBE_NOTE", "harmless")
+    session.run()
+    [first] = session.pending()
+    session.answer(first)
+    monkeypatch.setenv("HARNESS_PROBE_NOTE", "harmful")
+    assert session.resume()["status"] == "awaiting_approval"
+    assert session.effects() == []
+    [second] = session.pending()
+    assert (first["args"], second["args"]) == ({"note": "harmless"}, {"note": "harmful"})
+    session.answer(second)
+    assert session.resume()["status"] == "completed"
+    assert session.effects() == ["harmful"]
+
+
+@pytest.mark.inv("I-23")
+def test_a_grant_covers_one_call_and_the_same_arguments_elsewhere_are_asked_about_again(play: Any) -> None:
     replies = [calls(("network", {"note": note})) for note in ("a", "a", "b")]
     session = play(*replies, says("done"))
     session.run()
@@ -106,7 +138,7 @@ def test_a_grant_covers_one_call_with_these_arguments(play: Any) -> None:
         session.answer(item)
         session.resume()
         assert session.effects() == ["a", "a", "b"][:count]
-    assert len(set(seen)) == 6  # equal arguments at another place are asked about again
+    assert len(set(seen)) == 6
     assert all(item["consumed"] for item in session.host.approvals(history=True))
 
 
@@ -267,25 +299,42 @@ def test_resuming_unattended_denies_what_nobody_answered(play: Any) -> None:
 
 
 @pytest.mark.inv("I-23")
-def test_a_grant_for_the_session_is_for_one_tool_at_one_tier(play: Any) -> None:
+@pytest.mark.req("B-79")
+def test_a_grant_for_the_session_is_for_one_tool_and_ends_with_it(play: Any) -> None:
     assert "Always allow" in CASES["BR-036"]["symptom"]
     replies = [calls((tool, {"note": note})) for tool, note in (("network", "a"), ("network", "b"), ("unkeyed", "c"))]
-    session = play(*replies, says("done"), policies={**POLICIES, "tiers": {"T2": "prompt"}})
+    session = play(*replies, says("done"), tools={"tools": {"effects_unkeyed": {"tier": "T3"}}})
     session.run()
-    session.answer(session.pending()[0], "auto_session")
+    session.answer(session.pending()[0], "auto_session", by="ann")
     assert session.resume()["status"] == "awaiting_approval"
     assert session.effects() == ["a", "b"]
-    assert [item["name"] for item in session.pending()] == ["effects_unkeyed"]
-    assert [one["kind"] for one in session.payloads("approval.granted")] == ["person", "grant"]
+    assert [(item["name"], item["tier"]) for item in session.pending()] == [("effects_unkeyed", "T3")]
+    granted = [(one["kind"], one["by"]) for one in session.payloads("approval.granted")]
+    assert granted == [("person", "ann"), ("grant", "ann")]
     session.answer(session.pending()[0])
     session.resume()
     assert session.run()["status"] == "awaiting_approval"  # another session has no grant
 
 
+@pytest.mark.inv("I-23")
+@pytest.mark.req("B-79")
+def test_a_grant_for_the_session_is_for_one_tier(play: Any) -> None:
+    session = play(*ASK_ONCE, policies={**POLICIES, "tiers": {"T4": "prompt"}})
+    session.run()
+    session.answer(session.pending()[0], "auto_session")
+    session.site.write("tools", {"tools": {"effects_network": {"tier": "T4"}}})
+    session.reopen()
+    assert session.resume(accept_drift=True)["status"] == "awaiting_approval"
+    assert [(item["name"], item["tier"]) for item in session.pending()] == [("effects_network", "T4")]
+    assert session.effects() == []
+
+
+@pytest.mark.req("B-84")
 @pytest.mark.parametrize(("yolo", "ran"), [("off", []), ("on", ["T3"]), ("destructive", ["T3", "T4"])])
-def test_yolo_answers_approvals_and_says_so_each_time(play: Any, yolo: str, ran: list[str]) -> None:
+def test_yolo_answers_approvals_and_says_each_time_who_switched_it_on(play: Any, yolo: str, ran: list[str]) -> None:
     session = play(calls(("network", {"note": "T3"})), calls(("destroy", {"note": "T4"})), says("done"))
-    document = session.run(on_ask="suspend", yolo=yolo)
+    document = session.run(on_ask="suspend", yolo=yolo, by="ann")
     assert document["status"] == ("awaiting_approval" if yolo == "off" else "completed")
     assert session.effects() == ran
-    assert [one["kind"] for one in session.payloads("approval.bypassed")] == ["yolo"] * len(ran)
+    bypassed = [(one["kind"], one["by"]) for one in session.payloads("approval.bypassed")]
+    assert bypassed == [("yolo", "ann")] * len(ran)

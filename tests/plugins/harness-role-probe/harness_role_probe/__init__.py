@@ -27,6 +27,7 @@ _NAMES = (
     "resuming",
     "dying",
     "counting",
+    "editing",
     "keeping",
     "asking",
     "impostor",

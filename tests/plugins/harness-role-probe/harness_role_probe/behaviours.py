@@ -144,6 +144,14 @@ def counting(task: RoleTask, ctx: RoleContext) -> Any:
     return _said(len(found))
 
 
+def editing(task: RoleTask, ctx: RoleContext) -> Any:
+    """Makes one call under one id, with the arguments that the environment says when it is made."""
+    ctx.model.complete(_question("Which?"))
+    args = {"note": os.environ["HARNESS_PROBE_NOTE"]}
+    [done] = ctx.call_tools([ToolCallRequest(call_id="edited", tool_name="effects_network", args=args)])
+    return _said(done.ok)
+
+
 def keeping(task: RoleTask, ctx: RoleContext) -> Any:
     """Keeps its context, and in the next visit uses the one of the visit before."""
     tried = [_refused(one, action) for one in _kept for action in _ACTIONS]
@@ -180,6 +188,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
         resuming,
         dying,
         counting,
+        editing,
         keeping,
         asking,
         impostor,
