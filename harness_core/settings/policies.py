@@ -10,7 +10,7 @@ from .base import NO, Glob, Mode, Name, Settings, Tier, tighten
 
 __all__ = ["PoliciesSettings", "PolicyRule", "ProviderPolicy", "TierModes"]
 
-_CONDITIONS: Final = ("tool", "tier", "stage", "command")
+_CONDITIONS: Final = ("tool", "tier", "stage")
 
 
 class TierModes(Settings):
@@ -34,9 +34,6 @@ class PolicyRule(Settings):
     tool: Glob | None = Field(None, description="Tool or tool set, with * and ?.")
     tier: Tier | None = Field(None, description="The tier of the effect.")
     stage: Glob | None = Field(None, description="Stage, with * and ?.")
-    command: Glob | None = Field(
-        None, description="Each simple command of a shell call, with * and ?; one that cannot be taken apart asks."
-    )
     mode: Mode = Field(description="auto runs it, prompt asks, deny refuses.")
 
     @model_validator(mode="before")

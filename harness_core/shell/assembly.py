@@ -258,7 +258,6 @@ class Assembly:
                 stage=rule.stage or "*",
             )
             for index, rule in enumerate(policies.rules)
-            if rule.command is None  # about simple commands of a shell: no tool here runs one
         )
         tiers = {
             tier: PolicyRule(policies.tiers.mode(tier), self._line(("tiers", tier)))

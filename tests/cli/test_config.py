@@ -166,6 +166,19 @@ def test_an_unknown_key_is_an_error_with_its_place_and_the_nearest_key(place: Pl
     assert shown.startswith("harness: 2 problems")
 
 
+@pytest.mark.inv("I-24", "I-35")
+@pytest.mark.parametrize("mode", ["deny", "prompt", "auto"])
+def test_a_policy_rule_about_what_nothing_here_applies_is_refused_and_never_passed_over(
+    place: Place, mode: str
+) -> None:
+    place.write("policies.yaml", f"rules:\n  - tool: filesystem\n    command: 'rm *'\n    mode: {mode}\n")
+    for words in (("config", "check"), ("run", "Go.")):
+        error = place.document(*words, code=3)
+        [problem] = error["facts"]["problems"]
+        assert (problem["where"], problem["path"]) == (".harness/policies.yaml:3:5", "rules[0].command")
+        assert (problem["message"], problem["hint"]) == ('unknown key "command"', "known: tool, tier, stage, mode")
+
+
 @pytest.mark.inv("I-35")
 @pytest.mark.parametrize("case", ["BR-074", "BR-075"])
 def test_what_a_parser_would_let_pass_is_refused_with_its_place(place: Place, case: str) -> None:

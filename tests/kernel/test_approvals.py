@@ -151,8 +151,8 @@ def test_an_approval_is_bound_to_all_of_the_call(other: dict[str, Any]) -> None:
     where = {name: request[name] for name in ("visit_id", "persona", "role_call_id")}
     play.send(AskApproval({**asked, **where}, "ask"))
     check_payload("approval.requested", play.last("approval.requested"))
-    this = {"tool": "curl", "args": dict(reversed(ARGS.items())), "session_id": SESSION, "generation": 1}
-    this["place"] = f"{where['role_call_id']}/call_1"
+    this: dict[str, Any] = {"tool": "curl", "args": dict(reversed(ARGS.items())), "generation": 1}
+    this |= {"session_id": SESSION, "place": f"{where['role_call_id']}/call_1"}
     answer = {"approval_id": play.reply, "decision": "approve", "by": "b", "kind": "person"}
     assert play.receive("answer", **answer, digest=approval_digest(**{**this, **other})) == ["command.received"]
     assert play.reply == "digest"

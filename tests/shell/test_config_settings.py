@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
 import pytest
 from pydantic import ValidationError
 
 from harness_core.cli.published import file_name, generated, published_names
+from harness_core.kernel.approvals import Call
+from harness_core.kernel.approvals import PolicyRule as Applied
 from harness_core.settings.harness import Budget, HarnessSettings, RunSettings
 from harness_core.settings.lint import lint
 from harness_core.settings.models import ModelsSettings
 from harness_core.settings.personas import persona_of
-from harness_core.settings.policies import PoliciesSettings
+from harness_core.settings.policies import PoliciesSettings, PolicyRule
 from harness_core.settings.references import check_references
 from harness_core.settings.schemas import schemas
 from harness_core.settings.stages import OutputLimits, Stage, StagesSettings
@@ -65,6 +68,17 @@ def test_settings_cannot_be_changed() -> None:
 def test_a_policy_rule_that_names_nothing_is_refused() -> None:
     with pytest.raises(ValidationError, match="names at least one"):
         PoliciesSettings.model_validate({"rules": [{"mode": "auto"}]})
+
+
+def test_a_policy_rule_knows_no_condition_that_the_kernel_does_not_look_at() -> None:
+    conditions = {name for name in PolicyRule.model_fields if name != "mode"}
+    assert conditions == {field.name for field in attrs.fields(Applied)} - {"mode", "origin"}
+    call = Call(**dict.fromkeys(conditions, "said"))
+    for name in conditions:
+        said: dict[str, Any] = {name: "said"}
+        other: dict[str, Any] = {name: "another"}
+        assert Applied("deny", "rules.0", **said).covers(call)
+        assert not Applied("deny", "rules.0", **other).covers(call)
 
 
 def stage(**values: Any) -> Stage:
