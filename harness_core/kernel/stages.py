@@ -130,11 +130,11 @@ def _validation(state: SessionState, definition: Definition, level: str, finding
         state,
         "validation.requested",
         f"validation:{level}",
-        {"level": level, "validators": ["kernel", *judges] if level == "routing" else list(judges)},
+        {"level": level, "validators": ["kernel", *judges] if level in ("routing", "approval") else list(judges)},
     )
     if findings:
         return _ended(requested, "validation.failed", findings)
-    # Routing and semantic checks may have nobody to ask; a payload without a judge is asked for and errs (I-24).
+    # All but one of the checks may have nobody to ask; a payload without a judge is asked for and errs (I-24).
     if not judges and level != "payload":
         return _ended(requested, "validation.passed", [])
     return requested
@@ -230,12 +230,9 @@ def _attempt_over(state: SessionState, definition: Definition, error: HarnessErr
 
 
 def _gate(state: SessionState, definition: Definition, stage: StagePlan, visit: Visit) -> Decision:
-    """The fourth level: a person's or a policy's approval where the stage asks for one, else an explicit pass."""
-    requested = _request(
-        state, "validation.requested", "validation:approval", {"level": "approval", "validators": ["kernel"]}
-    )
+    """The fourth level: a person's or a policy's approval where the stage asks for one, then what validators add."""
     if not stage.gate:
-        return _ended(requested, "validation.passed", [])
+        return _validation(state, definition, "approval", [])
     approval_id = derive("appr", state.session_id, visit.artifact_id)
     approval = state.approvals.get(approval_id)
     if approval is None:
@@ -243,12 +240,12 @@ def _gate(state: SessionState, definition: Definition, stage: StagePlan, visit: 
     if approval.status == "pending":
         return NOTHING
     if approval.status in ("granted", "bypassed"):
-        return _ended(requested, "validation.passed", [])
+        return _validation(state, definition, "approval", [])
     ended = approval.ended or {}
     reason = ended.get("say") or ended.get("reason") or "the artifact was not approved"
     code = "approval.denied_unattended" if ended.get("kind") == "on_ask" else "approval.denied"
     finding = {"code": code, "severity": "error", "path": "", "message": reason}
-    return _ended(requested, "validation.failed", [finding])
+    return _validation(state, definition, "approval", [finding])
 
 
 def _gate_question(state: SessionState, stage: StagePlan, visit: Visit, approval_id: str) -> Fact:

@@ -113,8 +113,8 @@ def session_failed(visit: Visit | None) -> Fact:
     if failure is None:
         return visit_failed("transition.failed", "a transition rule ended the session as failed", visit)
     code = failure.code
-    if code == "validation.routing" and failure.findings:
-        code = str(failure.findings[0]["code"])
+    if code == "validation.routing":
+        code = next((str(finding["code"]) for finding in failure.findings if finding["severity"] == "error"), code)
     return visit_failed(code, failure.message, visit)
 
 

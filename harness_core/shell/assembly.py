@@ -243,8 +243,13 @@ class Assembly:
     def _validators(self) -> Mapping[str, list[NamedValidator]]:
         by_level: dict[str, list[NamedValidator]] = {level: [] for level in LEVELS}
         for one in self.catalogue.offers_of("validator"):
-            validator = self.parts.get(Need("validator", one.provided.name))
-            by_level[validator.level].append(NamedValidator(one.provided.name, validator))
+            name = one.provided.name
+            validator = self.parts.get(Need("validator", name))
+            level = getattr(validator, "level", None)
+            if level not in by_level:
+                said = f"validator {name} judges at {level!r}, which is no level; levels: {', '.join(LEVELS)}"
+                raise PluginError(said, code="plugin.bound_broken")
+            by_level[level].append(NamedValidator(name, validator))
         return by_level
 
     def _policy(self, stage: Stage) -> ToolPolicy:

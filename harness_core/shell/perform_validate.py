@@ -99,7 +99,7 @@ def _subject(level: str, visit: Visit, stage: StagePlan, site: ValidateSite) -> 
         output=loads_trusted(read(output_ref)) if output_ref else None,
         status=visit.status,
         facts=facts,
-        tool_log=_tool_log(visit, site) if level == "semantic" else (),
+        tool_log=_tool_log(visit, site) if level in ("semantic", "approval") else (),
     )
 
 

@@ -38,7 +38,8 @@ class Subject(Value):
     """What is judged, complete and as plain data.
 
     ``facts`` holds what was gathered for the visit's context (``changed_files`` and the like), and ``tool_log`` the
-    visit's tool calls as recorded: name, args, ok. A validator looks at the world itself where it needs to.
+    visit's tool calls as recorded: name, args, ok (levels ``semantic`` and ``approval``). A validator looks at the
+    world itself where it needs to.
     """
 
     level: Level
@@ -56,7 +57,12 @@ class Subject(Value):
 
 
 class Validator(Protocol):
-    """What an offer of kind ``validator`` builds; all of a level run, their results are merged (B-73)."""
+    """What an offer of kind ``validator`` builds; all of a level run, their results are merged (B-73).
+
+    The levels come in their order, and the first that does not pass ends the attempt: ``routing`` before anything is
+    gathered, ``payload`` and ``semantic`` on the result, ``approval`` last, after the person or policy that the stage
+    asks has approved of it.
+    """
 
     @property
     def level(self) -> Level:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_hookspecs.contracts.distribution import make_distribution
-from tests.reference import one_stage, says
+from harness_hookspecs.errors import PluginError
+from harness_hookspecs.validator import LEVELS
+from tests.reference import calls, one_stage, says
 
 CODE = """
 from harness_hookspecs import hooks
@@ -17,11 +20,12 @@ from harness_hookspecs.offer import Offer
 from harness_hookspecs.validator import Finding, Verdict
 
 class Judge:
-    level = "semantic"
+    level = "{level}"
 
     def validate(self, subject, cancel):
-        finding = Finding(code="{name}.said", severity="{severity}", path="/text", message=subject.output["text"])
-        return Verdict(passed={passed}, findings=(finding,))
+        said = subject.level + " " + str([call["name"] for call in subject.tool_log])
+        finding = Finding(code="{name}.said", severity="{severity}", path="/text", message=said)
+        {verdict}
 
 @implements(hooks.harness_provide_validators)
 def harness_provide_validators():
@@ -29,36 +33,75 @@ def harness_provide_validators():
 """
 
 
+VERDICTS = {
+    "passes": "return Verdict(passed=True, findings=(finding,))",
+    "refuses": "return Verdict(passed=False, findings=(finding,))",
+    "raises": "raise RuntimeError('boom')",
+    "says nothing": "return None",
+    "says yes": "return True",
+}
+
+
+TOOLS_SEEN = {"semantic": ["effects_pure"], "approval": ["effects_pure"]}
+"""Before these levels the role has run."""
+
+
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a distribution with one validator; gives code, severity and message of what it will say."""
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
-    def install(name: str, *, passed: bool) -> tuple[str, str, str]:
-        severity = "warning" if passed else "error"
-        name = f"{name}_{'passes' if passed else 'refuses'}"  # a module stays imported, so other code has another name
-        code = CODE.format(name=name, passed=passed, severity=severity)
+    def install(name: str, *, level: str, does: str) -> tuple[str, str, str]:
+        severity = "warning" if does == "passes" else "error"
+        name = f"{name}_{level}_{does.replace(' ', '_')}"  # a module stays imported, so other code has another name
+        code = CODE.format(name=name, level=level, verdict=VERDICTS[does], severity=severity)
         provides = [{"kind": "validator", "name": name}]
         make_distribution(tmp_path / "site", f"acme-{name}", provides=provides, code=code)
-        return (f"{name}.said", severity, "the text")
+        return (f"{name}.said", severity, f"{level} {TOOLS_SEEN.get(level, [])}")
 
     return install
 
 
-@pytest.mark.req("B-73")
-@pytest.mark.parametrize(
-    ("first", "second"), [(True, True), (True, False), (False, True), (False, False)], ids=lambda passed: str(passed)
-)
+@pytest.mark.req("B-19", "B-73")
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("first", "second"), list(product(("passes", "refuses"), repeat=2)))
 def test_two_validators_of_one_level_both_report_and_one_refusal_is_enough(
-    play: Any, install: Any, first: bool, second: bool
+    play: Any, install: Any, level: str, first: str, second: str
 ) -> None:
-    expected = {install("first", passed=first), install("second", passed=second)}
-    session = play(says("the text"), stages=one_stage(allowed_tools=[]))
+    expected = {install("first", level=level, does=first), install("second", level=level, does=second)}
+    session = play(calls(("pure", {})), says("the text"))
     document = session.run()
-    passed = first and second
+    passed = first == second == "passes"
     assert document["status"] == ("completed" if passed else "failed")
     ended = session.payloads("validation.passed" if passed else "validation.failed")
-    [judged] = [one for one in ended if one["level"] == "semantic"]
+    [judged] = [one for one in ended if one["level"] == level]
     said = {(finding["code"], finding["severity"], finding["message"]) for finding in judged["findings"]}
     assert said == expected
     assert ("artifact.accepted" in session.types()) == passed
+    assert session.host.replay("@last", "skip-inference")["equal"]
+
+
+@pytest.mark.inv("I-24")
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("does", ["raises", "says nothing", "says yes"])
+def test_a_validator_of_any_level_that_gives_no_verdict_lets_nothing_pass(
+    play: Any, install: Any, level: str, does: str
+) -> None:
+    install("only", level=level, does=does)
+    session = play(says("the text"), stages=one_stage(allowed_tools=[]))
+    document = session.run()
+    assert (document["status"], document["failure"]["code"]) == ("failed", "artifact.invalid_after_retries")
+    [errored] = session.payloads("validation.errored")
+    assert [error["validator"].partition("_")[0] for error in errored["errors"]] == ["only"]
+    assert errored["level"] == level
+    assert "artifact.accepted" not in session.types()
+
+
+@pytest.mark.inv("I-24")
+def test_a_validator_of_no_level_is_named_before_anything_runs(play: Any, install: Any) -> None:
+    install("only", level="taste", does="passes")
+    session = play(says("the text"), stages=one_stage(allowed_tools=[]))
+    with pytest.raises(PluginError, match=r"only_taste_passes judges at 'taste'.*routing, payload") as caught:
+        session.run()
+    assert caught.value.code == "plugin.bound_broken"
+    assert list(session.host.sessions()) == []

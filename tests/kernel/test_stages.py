@@ -33,21 +33,48 @@ def test_the_four_levels_are_judged_in_order_and_each_leaves_its_verdict() -> No
     assert play.state.status == "completed"
 
 
+EVERYWHERE = {level: (f"{level}-judge",) for level in LEVELS}
+
+
+def judged_until(level: str, **more: Any) -> Play:
+    """A session with a validator at each level, up to the open validation at this one."""
+    play = Play(definition(stage("work", ('artifact.status == "success"', "completed"), **more), validators=EVERYWHERE))
+    for before in LEVELS[: LEVELS.index(level)]:
+        play.judged()
+        if before == "routing":
+            play.to_artifact()
+    return play
+
+
+@pytest.mark.req("B-19")
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_validators_of_each_level_are_asked_and_nothing_goes_on_before_they_have_said(level: str) -> None:
+    play = judged_until(level)
+    [request] = play.opened("validation")
+    own = ["kernel"] if level in ("routing", "approval") else []
+    assert (request.payload["level"], request.payload["validators"]) == (level, [*own, f"{level}-judge"])
+    assert [type(effect).__name__ for effect in react(play.state)] == ["Validate"]
+    assert levels(play, "passed") == list(LEVELS[: LEVELS.index(level)])
+    assert play.judged()[0] == "validation.passed"
+    assert (level == "approval") == ("artifact.accepted" in play.types())
+
+
 @pytest.mark.req("B-19", "B-20")
 @pytest.mark.parametrize("outcome", ["failed", "errored"])
-@pytest.mark.parametrize("level", ["payload", "semantic"])
+@pytest.mark.parametrize("level", LEVELS)
 def test_the_first_level_that_does_not_pass_stops_the_chain_and_the_artifact_goes_nowhere(
     level: str, outcome: str
 ) -> None:
-    play = Play(definition(stage("work", ('artifact.status == "success"', "completed")))).to_artifact()
-    if level == "semantic":
-        play.judged()
-    play.judged(outcome, findings=[FINDING])
+    play = judged_until(level)
+    play.judged(outcome, findings=[{**FINDING, "code": "y", "severity": "warning"}, FINDING])
     assert levels(play, "requested") == list(LEVELS[: LEVELS.index(level) + 1])
     assert levels(play, outcome) == [level]
     assert {"artifact.accepted", "transition.taken", "stage.left"}.isdisjoint(play.types())
-    assert (play.state.status, play.last("artifact.rejected")["level"]) == ("failed", level)
-    assert play.last("session.failed")["code"] == "artifact.invalid_after_retries"
+    assert play.state.status == "failed"
+    refused = [fact.payload["level"] for fact in play.facts if fact.type == "artifact.rejected"]
+    assert refused == ([] if level == "routing" else [level])
+    reason = "x" if (level, outcome) == ("routing", "failed") else "artifact.invalid_after_retries"
+    assert play.last("session.failed")["code"] == reason
 
 
 @pytest.mark.inv("I-24")
@@ -172,6 +199,21 @@ def test_a_gated_artifact_waits_for_an_answer_and_counts_after_it() -> None:
         "stage.left",
         "session.completed",
     ]
+
+
+@pytest.mark.req("B-19")
+def test_validators_judge_an_approved_artifact_and_never_one_that_was_refused() -> None:
+    for decision in ("approve", "deny"):
+        play = judged_until("semantic", gate=True)
+        play.judged()
+        assert levels(play, "requested")[-1] == "semantic"  # the question comes first
+        answer(play, decision)
+        asked = [request.payload["level"] for request in play.opened("validation")]
+        assert asked == (["approval"] if decision == "approve" else [])
+        assert levels(play, "failed") == ([] if decision == "approve" else ["approval"])
+        assert "artifact.accepted" not in play.types()
+    play = judged_until("approval", gate=False)
+    assert "approval.requested" not in play.types()
 
 
 def test_a_refused_artifact_fails_its_level_with_what_was_said_and_is_asked_about_anew_after_another_attempt() -> None:
