@@ -68,6 +68,7 @@ class Assembly:
             roles=self._roles(),
             default_role=self._default_role(),
             validators=self._validators(),
+            validator_timeout_seconds=run.validator_timeout_sec,
             artifacts={name: self.parts.get(Need("artifact", name)) for name in self._artifact_names()},
             approvers=[
                 NamedApprover(name, self.parts.get(Need("approver", name)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -11,6 +12,7 @@ from harness_core.kernel.definition import StagePlan
 from harness_core.kernel.routing import routing_findings
 from harness_core.kernel.state import OpenRequest, Visit
 from harness_hookspecs.errors import HarnessError, PluginError
+from harness_hookspecs.host import CancelToken, Ports, Task
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.messages import ErrorEnvelope
@@ -22,6 +24,9 @@ from .services import Services
 from .session_parts import NamedValidator, SessionParts
 
 __all__ = ["ValidateSite", "validate"]
+
+HEED_SECONDS = 1.0
+"""How long a validator may take to end after its time is over; then nobody waits for it any more."""
 
 MAX_INLINE_BODY_BYTES = 16_384
 """A body up to this size stands in the event, so that transition rules can read it; a larger one by reference."""
@@ -59,23 +64,41 @@ def validate(request: OpenRequest, visit: Visit, stage: StagePlan, site: Validat
     return _merged(base, verdicts, stage, site)
 
 
-def _judge_all(judges: Any, subject: Subject, site: ValidateSite) -> list[Attempt[Verdict]]:
-    """Side by side: a level is as slow as its slowest validator, not as all of them."""
-    results: list[Attempt[Verdict] | None] = [None] * len(judges)
+def _judge_all(judges: Sequence[NamedValidator], subject: Subject, site: ValidateSite) -> list[Attempt[Verdict]]:
+    """Side by side: a level is as slow as its slowest validator, and ends in time whatever one of them does."""
+    ports, seconds = site.services.ports, site.parts.validator_timeout_seconds
+    results: dict[int, Attempt[Verdict]] = {}
+    with site.services.deadlines.limit(site.services.cancel, seconds) as token:
 
-    def work(index: int) -> None:
-        results[index] = _judge(judges[index], subject, site)
+        def work(index: int) -> None:
+            results[index] = _judge(judges[index], subject, token, seconds)
 
-    tasks = [site.services.ports.spawn(work, index, name="validator") for index in range(1, len(judges))]
-    if judges:
-        work(0)
+        if getattr(ports, "concurrent", True):
+            tasks = [ports.spawn(work, index, name="validator") for index in range(len(judges))]
+            _wait_for(tasks, ports, seconds + HEED_SECONDS)
+        else:  # with one thread nobody could look at the time
+            for index in range(len(judges)):
+                work(index)
+    return [results.get(index) or _too_late(judge, seconds) for index, judge in enumerate(judges)]
+
+
+def _wait_for(tasks: Sequence[Task], ports: Ports, timeout_seconds: float) -> None:
+    """Until all have ended, or the time is over: what does not heed its token goes on, and nobody listens."""
+    end = ports.clock.monotonic() + timeout_seconds
     for task in tasks:
-        task.join()
-    return [result for result in results if result is not None]
+        task.join(max(0.0, end - ports.clock.monotonic()))
 
 
-def _judge(judge: NamedValidator, subject: Subject, site: ValidateSite) -> Attempt[Verdict]:
-    done = attempt(judge.validator.validate, subject, site.services.cancel, what=f"validator {judge.name}")
+def _too_late(judge: NamedValidator, seconds: float) -> Attempt[Verdict]:
+    message = f"validator {judge.name} gave no verdict within {seconds:g} s"
+    hint = "run.validator_timeout_sec sets the time"
+    return Attempt(None, PluginError(message, code="validation.timeout", hint=hint))
+
+
+def _judge(judge: NamedValidator, subject: Subject, token: CancelToken, seconds: float) -> Attempt[Verdict]:
+    done = attempt(judge.validator.validate, subject, token, what=f"validator {judge.name}")
+    if token.reason == "timeout":  # a verdict that comes late is none (I-24)
+        return _too_late(judge, seconds)
     if done.error is not None:
         return done
     if not isinstance(done.value, Verdict):

@@ -49,6 +49,7 @@ class SessionParts:
     roles: Mapping[tuple[str, str], BoundRole]  # (executor role, persona) -> who answers
     default_role: BoundRole | None
     validators: Mapping[str, Sequence[NamedValidator]]
+    validator_timeout_seconds: float
     artifacts: Mapping[str, ArtifactType]
     approvers: Sequence[NamedApprover]
     workspace: Path

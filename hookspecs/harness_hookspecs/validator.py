@@ -69,4 +69,8 @@ class Validator(Protocol):
         """The level it judges at; it may add to the kernel's own checks and never relaxes them."""
 
     def validate(self, subject: Subject, cancel: CancelToken) -> Verdict:
-        """Judge. Whatever it raises is ``validation.errored``, apart from a rejection, and does not pass."""
+        """Judge. Whatever it raises is ``validation.errored``, apart from a rejection, and does not pass.
+
+        ``cancel`` is set when its time (``run.validator_timeout_sec``) is over: a later verdict does not count, and
+        soon nobody waits for one.
+        """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,19 @@ from harness_hookspecs.validator import LEVELS
 from tests.reference import calls, one_stage, says
 
 CODE = """
+import threading
+
 from harness_hookspecs import hooks
 from harness_hookspecs.markers import implements
 from harness_hookspecs.offer import Offer
 from harness_hookspecs.validator import Finding, Verdict
 
 class Judge:
+    released, returned = threading.Event(), False
     level = "{level}"
+
+    def __init__(self, settings, host):
+        self.host = host
 
     def validate(self, subject, cancel):
         said = subject.level + " " + str([call["name"] for call in subject.tool_log])
@@ -29,7 +37,7 @@ class Judge:
 
 @implements(hooks.harness_provide_validators)
 def harness_provide_validators():
-    return [Offer(kind="validator", name="{name}", build=lambda settings, host: Judge())]
+    return [Offer(kind="validator", name="{name}", build=Judge)]
 """
 
 
@@ -39,6 +47,11 @@ VERDICTS = {
     "raises": "raise RuntimeError('boom')",
     "says nothing": "return None",
     "says yes": "return True",
+    "stops when told": "self.host.ports.wait.event().wait(cancel=cancel)",
+    "passes when its time is over": (
+        "cancel.on_cancel(self.released.set); self.released.wait(20); return Verdict(passed=True)"
+    ),
+    "never returns": "type(self).returned = self.released.wait(20) or True; return Verdict(passed=True)",
 }
 
 
@@ -47,19 +60,22 @@ TOOLS_SEEN = {"semantic": ["effects_pure"], "approval": ["effects_pure"]}
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Makes a distribution with one validator; gives code, severity and message of what it will say."""
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    made: list[str] = []
 
     def install(name: str, *, level: str, does: str) -> tuple[str, str, str]:
         severity = "warning" if does == "passes" else "error"
         name = f"{name}_{level}_{does.replace(' ', '_')}"  # a module stays imported, so other code has another name
         code = CODE.format(name=name, level=level, verdict=VERDICTS[does], severity=severity)
         provides = [{"kind": "validator", "name": name}]
-        make_distribution(tmp_path / "site", f"acme-{name}", provides=provides, code=code)
+        made.append(make_distribution(tmp_path / "site", f"acme-{name}", provides=provides, code=code).module)
         return (f"{name}.said", severity, f"{level} {TOOLS_SEEN.get(level, [])}")
 
-    return install
+    yield install
+    for module in [sys.modules[name] for name in made if name in sys.modules]:
+        module.Judge.released.set()
 
 
 @pytest.mark.req("B-19", "B-73")
@@ -95,6 +111,29 @@ def test_a_validator_of_any_level_that_gives_no_verdict_lets_nothing_pass(
     assert [error["validator"].partition("_")[0] for error in errored["errors"]] == ["only"]
     assert errored["level"] == level
     assert "artifact.accepted" not in session.types()
+
+
+@pytest.mark.inv("I-24")
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("does", ["stops when told", "passes when its time is over", "never returns"])
+def test_a_validator_that_says_nothing_in_time_lets_nothing_pass_and_holds_nobody_up(
+    play: Any, install: Any, monkeypatch: pytest.MonkeyPatch, level: str, does: str
+) -> None:
+    monkeypatch.setattr("harness_core.shell.perform_validate.HEED_SECONDS", 0.05)
+    install("quick", level=level, does="passes")
+    said, _, _ = install("slow", level=level, does=does)
+    session = play(says("the text"), harness={"run": {"validator_timeout_sec": 0.5}})
+    document = session.run()
+    assert (document["status"], document["failure"]["code"]) == ("failed", "artifact.invalid_after_retries")
+    [errored] = session.payloads("validation.errored")
+    assert (errored["level"], [error["validator"] for error in errored["errors"]]) == (level, [said[: -len(".said")]])
+    [error] = errored["errors"]
+    assert (error["code"], error["message"]) == (
+        "validation.timeout",
+        f"validator {error['validator']} gave no verdict within 0.5 s",
+    )
+    assert "artifact.accepted" not in session.types()
+    assert not sys.modules[f"acme_{error['validator']}"].Judge.returned
 
 
 @pytest.mark.inv("I-24")

@@ -6,15 +6,18 @@ A failure names its seed; the same seed plays the same session again, event for 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import attrs
 import pytest
 
 from harness_core import Host
+from harness_core.shell.assembly import Assembly
 from harness_core.shell.ports.simulated import SimulatedPorts
 from harness_hookspecs.errors import HarnessError, IllegalMove
 from harness_hookspecs.store import Draft, Head, StoredEvent, verify_chain
@@ -46,7 +49,12 @@ def _about(payload: dict[str, Any]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    made = Assembly.session_parts
     with pytest.MonkeyPatch.context() as patch:
+        # Where time flows, any limit may strike before work that is ready; a session has one end where none does.
+        patch.setattr(
+            Assembly, "session_parts", lambda self: attrs.evolve(made(self), validator_timeout_seconds=math.inf)
+        )
         found = write_reference(tmp_path_factory.mktemp("simulated"), harness=MEMORY).enter(patch)
         with Host.open(found.project) as host:
             host.run(REFERENCE, on_ask="suspend")  # what is tried and imported once is not part of an order
