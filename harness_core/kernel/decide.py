@@ -30,6 +30,7 @@ from .definition import Definition
 from .facts import Decision, Fact, derive
 from .inbox import goes_on, received
 from .limits import exhausted_by
+from .stages import kernel_findings
 from .state import Approval, OpenRequest, SessionState
 
 __all__ = ["decide"]
@@ -122,6 +123,9 @@ def _validated(command: Validated, state: SessionState, definition: Definition) 
         return _ignored(command.effect_id, "the verdict is no longer asked for")
     refs = {"stage_visit_id": request.payload["visit_id"], "causation_id": request.event_id}
     outcome, payload = _verdict(command, request)
+    findings = kernel_findings(payload["level"], state, definition) if outcome == "passed" else []
+    if findings:
+        outcome, payload = "failed", {**payload, "findings": [*payload.get("findings", ()), *findings]}
     return Decision((Fact(f"validation.{outcome}", payload, refs),), command.blobs)
 
 

@@ -21,7 +21,7 @@ from .routing import routing_findings
 from .state import Failure, SessionState, Visit
 from .transitions import session_failed, transition, visit_failed
 
-__all__ = ["advance"]
+__all__ = ["advance", "kernel_findings"]
 
 NOTHING = Decision()
 
@@ -229,11 +229,37 @@ def _attempt_over(state: SessionState, definition: Definition, error: HarnessErr
     return _after_failure(state, definition, attrs.evolve(visit, failure=failure))
 
 
+def kernel_findings(level: str, state: SessionState, definition: Definition) -> list[dict[str, Any]]:
+    """What the kernel itself has against a level that every validator lets pass.
+
+    It looks before they are asked; while they judge, the configuration may become another one.
+    """
+    visit = state.visit
+    stage = definition.stages.get(visit.stage) if visit is not None else None
+    if visit is None or stage is None:
+        return []
+    if level == "routing":
+        return routing_findings(stage)
+    if level == "approval" and stage.gate and _gate_status(state, visit) not in ("granted", "bypassed"):
+        message = f"stage {stage.name} asks for an approval now, and nobody was asked"
+        return [{"code": "approval.not_asked", "severity": "error", "path": "", "message": message}]
+    return []
+
+
+def _gate_id(state: SessionState, visit: Visit) -> str:
+    return derive("appr", state.session_id, visit.artifact_id)
+
+
+def _gate_status(state: SessionState, visit: Visit) -> str | None:
+    approval = state.approvals.get(_gate_id(state, visit))
+    return None if approval is None else approval.status
+
+
 def _gate(state: SessionState, definition: Definition, stage: StagePlan, visit: Visit) -> Decision:
     """The fourth level: a person's or a policy's approval where the stage asks for one, then what validators add."""
     if not stage.gate:
         return _validation(state, definition, "approval", [])
-    approval_id = derive("appr", state.session_id, visit.artifact_id)
+    approval_id = _gate_id(state, visit)
     approval = state.approvals.get(approval_id)
     if approval is None:
         return Decision((_gate_question(state, stage, visit, approval_id),))

@@ -9,7 +9,6 @@ import attrs
 
 from harness_core.kernel.commands import Validated
 from harness_core.kernel.definition import StagePlan
-from harness_core.kernel.routing import routing_findings
 from harness_core.kernel.state import OpenRequest, Visit
 from harness_hookspecs.errors import HarnessError, PluginError
 from harness_hookspecs.host import CancelToken, Ports, Task
@@ -144,10 +143,8 @@ _TOOL_ENDINGS = {"harness.tool_call.succeeded": True, "harness.tool_call.failed"
 def _merged(base: dict[str, Any], verdicts: list[Verdict], stage: StagePlan, site: ValidateSite) -> Validated:
     findings = [finding.to_wire() for verdict in verdicts for finding in verdict.findings]
     effect_id, level = base["effect_id"], base["level"]
-    refused = routing_findings(stage) if level == "routing" else []
-    passed = all(verdict.passed for verdict in verdicts) and not refused
-    payload: dict[str, Any] = {**base, "findings": site.services.redactor.value([*findings, *refused])}
-    if not passed:
+    payload: dict[str, Any] = {**base, "findings": site.services.redactor.value(findings)}
+    if not all(verdict.passed for verdict in verdicts):
         return Validated(effect_id, "failed", payload, {})
     blobs: dict[str, bytes] = {}
     if level == "payload":

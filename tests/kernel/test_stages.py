@@ -9,6 +9,7 @@ import pytest
 from harness_core.kernel.commands import Unanswered
 from harness_core.kernel.react import react
 from harness_core.kernel.routing import first_open_target, routing_findings
+from harness_hookspecs.events import check_payload
 from harness_hookspecs.validator import LEVELS
 from tests.playing import REF, Play, definition, retry, stage
 
@@ -214,6 +215,25 @@ def test_validators_judge_an_approved_artifact_and_never_one_that_was_refused() 
         assert "artifact.accepted" not in play.types()
     play = judged_until("approval", gate=False)
     assert "approval.requested" not in play.types()
+
+
+CHANGED: dict[str, tuple[dict[str, Any], str]] = {
+    "routing": ({"requirements": frozenset({"vision"})}, "routing.missing_capability"),
+    "approval": ({"gate": True}, "approval.not_asked"),
+}
+
+
+@pytest.mark.inv("I-24")
+@pytest.mark.parametrize("level", CHANGED)
+def test_what_validators_let_pass_is_refused_when_meanwhile_the_configuration_forbids_it(level: str) -> None:
+    change, code = CHANGED[level]
+    play = judged_until(level)
+    play.machine.definition = definition(stage("work", **change), validators=EVERYWHERE)
+    warning = {**FINDING, "severity": "warning"}
+    assert play.judged(findings=[warning])[0] == "validation.failed"
+    check_payload("validation.failed", play.last("validation.failed"))
+    assert [finding["code"] for finding in play.last("validation.failed")["findings"]] == ["x", code]
+    assert play.state.status == "failed"
 
 
 def test_a_refused_artifact_fails_its_level_with_what_was_said_and_is_asked_about_anew_after_another_attempt() -> None:
