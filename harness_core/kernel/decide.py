@@ -174,8 +174,8 @@ def _asked_in_vain(role_call_id: str, state: SessionState) -> tuple[Fact, ...]:
     """What a call asked and nobody answered ends with it, or its session would wait for nothing."""
     pending = [
         approval
-        for approval in state.approvals.values()
-        if approval.status == "pending" and approval.payload.get("role_call_id") == role_call_id
+        for approval in state.pending.values()
+        if approval.payload.get("role_call_id") == role_call_id
     ]
     facts = [
         Fact("approval.superseded", _ending(one, "system", "the call that asked is over"), _refs_of(one))
@@ -236,9 +236,9 @@ def _ask_approval(command: AskApproval, state: SessionState, definition: Definit
     asked = dict(command.payload)
     if state.open_of(str(asked.get("role_call_id"))) is None:
         return _after_its_call(str(asked.get("role_call_id")), state, results=bool(command.results))
-    call = (asked.get("role_call_id"), asked.get("call_id"))
-    earlier = [one for one in state.approvals.values() if _call_of(one) == call]
-    known = earlier[-1] if earlier else None
+    call = (asked["role_call_id"], asked["call_id"])
+    earlier = state.questions.get(call[0], {}).get(call[1], [])
+    known = state.approvals[earlier[-1]] if earlier else None
     if known is not None and known.payload["digest"] == _bound_to(asked, state, len(earlier)):
         return Decision(command.results, command.blobs, reply=known.approval_id)
     refusal = _refuse_intent(state)
@@ -277,10 +277,6 @@ def _decided_by(command: AskApproval, state: SessionState) -> str:
         return str(state.created.get("by", "operator"))
     grant = find_grant(state.grants, asked["name"], asked["tier"]) if command.kind == "grant" else None
     return str(asked["rule"] if grant is None else grant["by"])
-
-
-def _call_of(approval: Approval) -> tuple[Any, Any]:
-    return approval.payload.get("role_call_id"), approval.payload.get("call_id")
 
 
 def _ending(approval: Approval, kind: str, reason: str) -> dict[str, Any]:

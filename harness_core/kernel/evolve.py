@@ -82,6 +82,7 @@ def _failed(state: SessionState, event: Event) -> None:
 def _close(state: SessionState) -> None:
     state.open.clear()
     state.reserved.clear()
+    state.questions.clear()
     state.cancelling = state.pausing = None
 
 
@@ -191,6 +192,7 @@ def _role_ended(state: SessionState, event: Event) -> None:
     request = state.open.pop(payload["effect_id"], None)
     if request is None:
         return
+    state.questions.pop(request.payload["role_call_id"], None)
     outcome: dict[str, Any] = {"request_id": request.payload["request_id"], "ok": event.type == "role.returned"}
     if outcome["ok"]:
         outcome["value_ref"] = payload["output_ref"]
@@ -267,7 +269,11 @@ def _retry(state: SessionState, event: Event) -> None:
 @_on("approval.requested")
 def _approval_requested(state: SessionState, event: Event) -> None:
     approval_id = event.payload["approval_id"]
-    state.approvals[approval_id] = Approval(approval_id, dict(event.payload))
+    approval = Approval(approval_id, dict(event.payload))
+    state.approvals[approval_id] = state.pending[approval_id] = approval
+    role_call_id, call_id = event.payload.get("role_call_id"), event.payload.get("call_id")
+    if role_call_id is not None and call_id is not None:
+        state.questions.setdefault(role_call_id, {}).setdefault(call_id, []).append(approval_id)
 
 
 @_on("approval.granted", "approval.denied", "approval.bypassed", "approval.expired", "approval.superseded")
@@ -276,10 +282,24 @@ def _approval_ended(state: SessionState, event: Event) -> None:
     approval.status = event.type.removeprefix("approval.")
     approval.ended = dict(event.payload)
     approval.grant_event_id = event.id
+    state.pending.pop(approval.approval_id, None)
+    if approval.status in ("granted", "bypassed"):
+        state.unused[event.id] = approval.approval_id
+    _count_decision(state, approval, 1)
     if event.payload.get("scope") == "session":
         asked = approval.payload
         grant = {"name": asked["name"], "tier": asked["tier"], "by": event.payload["by"]}
         state.grants.append({**grant, "approval_id": approval.approval_id})
+
+
+def _count_decision(state: SessionState, approval: Approval, change: int) -> None:
+    """Decisions are counted as they come, or whoever wants to know them would have to walk over all approvals."""
+    decision = approval.decision()
+    count = state.decided.get(decision, 0) + change
+    if count:
+        state.decided[decision] = count
+    else:
+        del state.decided[decision]
 
 
 @_on("steering.received")
@@ -313,10 +333,12 @@ def _model_responded(state: SessionState, event: Event) -> None:
 @_on("harness.tool_call.started")
 def _tool_started(state: SessionState, event: Event) -> None:
     _count_call(state, event)
-    cause = event.refs.get("causation_id")
-    for approval in state.approvals.values():
-        if approval.grant_event_id is not None and approval.grant_event_id == cause:
-            approval.consumed = True
+    approval_id = state.unused.pop(str(event.refs.get("causation_id")), None)
+    if approval_id is not None:
+        approval = state.approvals[approval_id]
+        _count_decision(state, approval, -1)
+        approval.consumed = True
+        _count_decision(state, approval, 1)
 
 
 @_on("harness.tool_call.succeeded", "harness.tool_call.failed")

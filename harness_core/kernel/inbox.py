@@ -95,8 +95,7 @@ def _ending(body: Any) -> dict[str, Any]:
 def _others_awaited(state: SessionState, answered: Sequence[Approval]) -> bool:
     ended = {approval.approval_id for approval in answered}
     return any(
-        approval.status == "pending" and approval.awaited and approval.approval_id not in ended
-        for approval in state.approvals.values()
+        approval.awaited and approval.approval_id not in ended for approval in state.pending.values()
     )
 
 

@@ -28,8 +28,8 @@ def react(state: SessionState) -> list[Effect]:
     ]
     effects += [
         Ask(approval.approval_id, approval.approval_id)
-        for approval in state.approvals.values()
-        if approval.status == "pending" and not approval.awaited
+        for approval in state.pending.values()
+        if not approval.awaited
     ]
     return effects
 
@@ -40,8 +40,8 @@ def _may_run(state: SessionState, request: OpenRequest) -> bool:
     kind, wait_id = request.suspended
     if kind == "approval":
         return not any(
-            approval.status == "pending" and approval.payload.get("role_call_id") == request.payload["role_call_id"]
-            for approval in state.approvals.values()
+            approval.payload.get("role_call_id") == request.payload["role_call_id"]
+            for approval in state.pending.values()
         )
     if kind == "budget":
         return state.exhausted is None

@@ -6,6 +6,8 @@ from typing import Any
 
 import attrs
 
+from harness_hookspecs.kit.codec import dumps
+
 __all__ = ["FINAL", "MIGRATED", "Approval", "Failure", "OpenRequest", "SessionState", "Usage", "Visit"]
 
 MIGRATED = "config.migrated"
@@ -41,7 +43,7 @@ class OpenRequest:
 
 @attrs.define
 class Approval:
-    """One approval; kept while its session may still need it."""
+    """One approval; kept for the whole session, so that a late answer hears who was first."""
 
     approval_id: str
     payload: dict[str, Any]
@@ -50,6 +52,11 @@ class Approval:
     grant_event_id: str | None = None
     consumed: bool = False
     awaited: bool = False  # nobody answered yet, a person must
+
+
+    def decision(self) -> str:
+        """What was decided, as text: tool, tier, status and whether it was used; equal ones are counted as one."""
+        return dumps([self.payload["name"], self.payload["tier"], self.status, self.consumed]).decode()
 
 
 @attrs.define
@@ -115,7 +122,11 @@ class SessionState:
     visits_of: dict[str, int] = attrs.Factory(dict)
     target: str | None = None  # where a committed transition leads
     open: dict[str, OpenRequest] = attrs.Factory(dict)
-    approvals: dict[str, Approval] = attrs.Factory(dict)
+    approvals: dict[str, Approval] = attrs.Factory(dict)  # all of them: to look one up, never to walk over
+    pending: dict[str, Approval] = attrs.Factory(dict)  # those that nobody has decided
+    unused: dict[str, str] = attrs.Factory(dict)  # event of a grant that no call has used -> its approval
+    questions: dict[str, dict[str, list[str]]] = attrs.Factory(dict)  # open role call -> its call -> its approvals
+    decided: dict[str, int] = attrs.Factory(dict)  # what was decided (``Approval.decision``) -> how often
     commands: set[str] = attrs.Factory(set)  # ids of those received: two readers of the inbox may bring one twice
     grants: list[dict[str, Any]] = attrs.Factory(list)
     steering: list[str] = attrs.Factory(list)  # instructions that no context holds yet

@@ -287,8 +287,8 @@ class OwnedSession:
 
     def _ask_again(self) -> None:
         """On resume, approvals that nobody answered are asked about once more, now that someone may be here."""
-        for approval in self.state.approvals.values():
-            if approval.status == "pending" and approval.awaited and not self.state.final:
+        for approval in list(self.state.pending.values()):
+            if approval.awaited and not self.state.final:
                 self.loop.launch(Ask(approval.approval_id, approval.approval_id))
 
 

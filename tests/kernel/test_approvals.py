@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_core.kernel.approvals import Call, PolicyRule, ToolPolicy, approval_digest, judge
-from harness_core.kernel.commands import AskApproval
+from harness_core.kernel.commands import AskApproval, Command, Record, Unanswered
+from harness_core.kernel.facts import Fact
+from harness_core.kernel.projections.session import session_document, state_hash
+from harness_core.kernel.react import react
 from harness_hookspecs.events import check_payload
 from harness_hookspecs.tool import TIERS
-from tests.playing import SESSION, Play, definition
+from tests.playing import REF, SESSION, Play, definition
 
 MODES = ("auto", "prompt", "deny")
 YOLO = ("off", "on", "destructive")
@@ -128,6 +131,85 @@ def test_a_tier_that_no_policy_names_is_denied() -> None:
 def test_a_written_denial_holds_under_every_degree_of_yolo() -> None:
     rules = policy(PolicyRule("deny", "rules.0", tool="rm"), mode="deny")
     assert judge(rules, Call("rm", TIERS[4], "work"), grants=(), yolo="destructive").kind == "denied"
+
+
+# ---------------------------------------------------------------------------------- what was decided costs nothing
+
+
+class Unwalked(dict[str, Any]):
+    """What may be looked up by name, and by nobody walked over."""
+
+    def _walked(self) -> Any:
+        raise AssertionError("somebody walks over every approval there ever was")
+
+    __iter__ = keys = values = items = _walked
+
+
+class Bare(Play):
+    """A session whose every command is met as a turn of the loop meets it, and by no more."""
+
+    def send(self, command: Command) -> list[str]:
+        before = len(self.facts)
+        decision = self.machine.decide(command, self.state)
+        self._fold(decision)
+        self.reply = decision.reply
+        self.advance()
+        react(self.state)
+        session_document(self.state)
+        return [fact.type for fact in self.facts[before:]]
+
+    def advance(self) -> None:
+        while (decision := self.machine.advance(self.state, frozenset())).facts:
+            self._fold(decision)
+
+
+def used(play: Play, call_id: str) -> str:
+    """A call that is asked about, approved and started; gives its approval."""
+    request = play.open_one("role").payload
+    where = {name: request[name] for name in ("visit_id", "persona", "role_call_id")}
+    asked = {"subject": "tool", "name": "curl", "tier": TIERS[3], "args": ARGS, "rule": "r", "call_id": call_id}
+    play.send(AskApproval({**asked, **where}, "ask"))
+    approval_id: str = play.reply
+    play.send(Unanswered(approval_id, deny=False))
+    answer = {"approval_id": approval_id, "decision": "approve", "digest": play.last("approval.requested")["digest"]}
+    play.receive("answer", **answer, by="ann", kind="person")
+    cause = play.state.approvals[approval_id].grant_event_id
+    refs = {"role_call_id": where["role_call_id"], "causation_id": cause}
+    started = {"callId": call_id, "caller": "model", "toolName": "curl", "args": ARGS, "turn": 1}
+    started |= {"effectClass": "unkeyed", "argsDigest": REF, "tier": TIERS[3]}
+    play.send(Record(where["role_call_id"], intent=(Fact("harness.tool_call.started", started, refs),)))
+    return approval_id
+
+
+@pytest.mark.inv("I-23")
+def test_no_event_costs_more_for_what_was_decided_before_and_who_was_first_is_known_all_the_same() -> None:
+    play = Bare(definition()).to_role()
+    first = used(play, "call_0")
+    play.state.approvals = Unwalked(play.state.approvals)
+    for number in range(1, 4):
+        used(play, f"call_{number}")
+    ids = [fact.payload["approval_id"] for fact in play.facts if fact.type == "approval.requested"]
+    approvals = [play.state.approvals[approval_id] for approval_id in ids]
+    assert [(one.status, one.consumed, (one.ended or {})["by"]) for one in approvals] == [("granted", True, "ann")] * 4
+    assert (play.state.pending, play.state.unused) == ({}, {})
+    assert play.state.decided == {approvals[0].decision(): 4}
+    late = {"approval_id": first, "digest": approvals[0].payload["digest"], "by": "ben", "kind": "person"}
+    assert play.receive("answer", **late, decision="deny") == ["command.received"]
+    assert (play.reply, approvals[0].status) == ("already", "granted")
+    play.role()
+    assert play.state.questions == {}
+
+
+@pytest.mark.parametrize("used_up", [True, False])
+def test_the_hash_tells_a_grant_that_was_used_from_one_that_was_not(used_up: bool) -> None:
+    play = Play(definition()).to_role()
+    used(play, "call_0")
+    before = state_hash(play.folded_again())
+    if used_up:
+        play.facts.pop()
+    else:
+        used(play, "call_1")
+    assert state_hash(play.folded_again()) != before
 
 
 # ------------------------------------------------------------------------------- what an approval is bound to

@@ -49,11 +49,7 @@ def waiting_for(state: SessionState) -> list[dict[str, Any]]:
     """What the session waits for, each with kind and id; ``until`` is null without an expiry."""
     if state.final:
         return []
-    waiting = [
-        {"kind": "approval", "id": approval.approval_id, "until": None}
-        for approval in state.approvals.values()
-        if approval.status == "pending"
-    ]
+    waiting = [{"kind": "approval", "id": approval_id, "until": None} for approval_id in [*state.pending]]
     waiting += [{"kind": "in_doubt", "id": effect_id, "until": None} for effect_id in state.in_doubt]
     if state.exhausted is not None:
         waiting.append({"kind": "budget", "id": state.exhausted["dimension"], "until": None})
@@ -73,10 +69,8 @@ def state_hash(state: SessionState) -> str:
         "attempt": visit.attempt if visit is not None else 0,
         "retries": visit.retries if visit is not None else 0,
         "open": sorted(request.kind for request in state.open.values()),
-        "approvals": [
-            [approval.payload["name"], approval.payload["tier"], approval.status, approval.consumed]
-            for approval in state.approvals.values()
-        ],
+        "approvals": [[approval.payload["name"], approval.payload["tier"]] for approval in [*state.pending.values()]],
+        "decided": dict(state.decided),
         "grants": [[grant["name"], grant["tier"]] for grant in state.grants],
         "artifacts": [
             [artifact["type"], artifact["status"], artifact["stage"], artifact["ref"]] for artifact in state.artifacts
