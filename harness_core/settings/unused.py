@@ -18,10 +18,9 @@ UNUSED: Final = frozenset(
         "run.max_concurrent_sub_runs",
         "routes",
         "models.*.gpu.residency",
-        "rules.*.command",
     }
 )
-"""Settings whose subject comes later: sub-runs, leased tasks, unloading models, a shell. ``*`` is any name or index.
+"""Settings whose subject comes later: sub-runs, leased tasks, unloading models. ``*`` is any name or index.
 
 Whoever makes one of them count takes it out here; what is neither here nor read fails a test.
 """

@@ -25,7 +25,6 @@ SET: dict[str, tuple[str, str]] = {
     "run.max_concurrent_sub_runs": ("harness.yaml:2:32", "run: {max_concurrent_sub_runs: 2}"),
     "routes": ("models.yaml:3:18", "models: {m: {provider: p}}\nroutes: {coding: m}"),
     "models.*.gpu.residency": ("models.yaml:2:44", "models: {m: {provider: p, gpu: {residency: pinned}}}"),
-    "rules.*.command": ("policies.yaml:2:19", "rules: [{command: 'rm *', mode: deny}]"),
 }
 
 
