@@ -244,6 +244,7 @@ class Performer:
         visit, stage = self._visit()
         assert visit.pack_ref is not None
         pack = self._pack(visit.pack_ref)
+        entry = self.parts.models[stage.model.name]
         if not self.log_dir_made:
             self.services.ports.files(self.parts.logs_dir).make_directory(self.session_id)
             self.log_dir_made = True
@@ -253,9 +254,9 @@ class Performer:
             parent_id=self._state.created.get("parent_id"),
             role=role,
             default_role=self.parts.default_role,
-            model=self.parts.models[stage.model.name],
+            model=entry,
             site=self._site(visit, stage),
-            params={**stage.model.params, **(request.payload.get("params") or {})},
+            params={**self._seed(visit, entry), **stage.model.params, **(request.payload.get("params") or {})},
             attempt=visit.attempt,
             system=stage.system,
             response_schema=pack["input"].get("output_schema"),
@@ -263,6 +264,14 @@ class Performer:
             parallel_tools=self.parts.parallel_tools,
             known_manifests=self.known_manifests,
         )
+
+    def _seed(self, visit: Visit, entry: ModelEntry) -> dict[str, int]:
+        """The sampler's seed where the model's entry has none: the session's, and another one for each attempt, since
+        the same question under the same seed would have the same answer.
+        """
+        if "seed" in entry.params:
+            return {}
+        return {"seed": (self._state.created["seed"] + visit.attempt - 1) % 2**32}
 
     def _site(self, visit: Visit, stage: StagePlan) -> CallSite:
         """Where the tool calls of a visit come from, the same for all its role calls."""

@@ -462,3 +462,19 @@ def test_an_artifact_is_as_large_as_the_persona_says_unless_the_stage_says_other
         session = play(says("x" * 100), stages=stages)
         ends.append(session.run()["status"])
     assert ends == ["failed", "completed"]
+
+
+def test_each_attempt_asks_under_a_seed_of_its_own_and_the_same_run_under_the_same_seeds(play: Any) -> None:
+    stages = one_stage(retry={"strategy": "retry", "max_attempts": 3}, on_success="completed")
+    session = play(BREAKS, BREAKS, says("done"), stages=stages)
+    session.run(seed=2**32 - 2)
+    seeds = [called["request"]["params"]["seed"] for called in session.payloads("harness.model.called")]
+    assert seeds == [2**32 - 2, 2**32 - 1, 0]
+
+
+def test_a_seed_of_the_model_s_entry_stays_as_it_is(play: Any) -> None:
+    entry = {"provider": "scripted", "script": "script.yaml", "inference": {"seed": 5}}
+    session = play(says("done"), models={"default": "scripted", "models": {"scripted": entry}})
+    session.run(seed=7)
+    [called] = session.payloads("harness.model.called")
+    assert called["request"]["params"]["seed"] == 5

@@ -17,6 +17,7 @@ from tests.reference import HARNESS, Site, write_site
 ANSWER = {"json": {"text": "Done."}, "usage": {"input_tokens": 1, "output_tokens": 1}}
 REPLIES = [
     {"when": {"contains": "QUICK"}, "delay_ms": 600, **ANSWER},
+    {"when": {"contains": "LATER"}, "delay_ms": 4_000, **ANSWER},  # two commands have come and gone by then
     {"when": {"contains": "ENDLESS"}, "delay_ms": 60_000, **ANSWER},
 ]
 STAGES = {"stages": {"only": {"role": "worker", "on_success": "completed"}}}
@@ -90,7 +91,7 @@ def test_the_second_signal_ends_the_process_at_once_and_the_log_is_whole(
 
 @pytest.mark.req("B-139")
 def test_pause_and_cancel_reach_a_session_of_another_process(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
-    process = start("run", "QUICK", "--json")
+    process = start("run", "LATER", "--json")
     assert main(["resume", "@last"]) == 5
     assert main(["pause", "@last"]) == 0
     exit_code, document = _ended(process)

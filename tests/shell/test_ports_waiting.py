@@ -17,7 +17,7 @@ from harness_hookspecs.host import Ports
 
 WITH_THREADS = ["threads", *(f"simulated-{seed}" for seed in range(6))]
 ALL = [*WITH_THREADS, "inline"]
-PATIENCE_SECONDS = 20.0  # reached only when a promise is broken
+PATIENCE_SECONDS = 60.0  # reached only when a promise is broken
 
 
 def patience(ports: Ports) -> float | None:
