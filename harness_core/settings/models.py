@@ -54,7 +54,7 @@ class Inference(Settings):
         None, description="Penalty for repeated tokens; 1 is none."
     )
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = Field(
-        None, description="Seed of the sampler. Without it a session's own is sent (`run --seed`), one higher for each attempt."
+        None, description="Seed of the sampler; without it the session's (`run --seed`), one higher for each attempt."
     )
     max_output_tokens: Tokens = Field(
         1024, description="Tokens of one reply; reserved from the budget before the call."
