@@ -56,7 +56,7 @@ def budget_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--yolo", is_flag=True, help="Answer approvals with yes, but for destructive tools (T4).")
 @click.option("--yolo-destructive", is_flag=True, help="With --yolo: for destructive tools as well.")
 @budget_option
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of the replies; drawn and recorded when left out.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of the replies; else one is drawn.")
 @json_option
 @click.pass_context
 def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
