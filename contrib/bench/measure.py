@@ -55,6 +55,12 @@ def at_least(bench: str, value: float, unit: str, *, of: tuple[str, float], must
     return Figure(bench, round(value, 2), unit, round(ratio, 3), against, must, aim, ratio >= must)
 
 
-def at_most(bench: str, value: float, unit: str, *, must: float, aim: float) -> Figure:
-    """A cost, judged by itself; the smaller the better."""
-    return Figure(bench, round(value, 3), unit, None, None, must, aim, value <= must)
+def at_most(
+    bench: str, value: float, unit: str, *, of: tuple[str, float] | None = None, must: float, aim: float
+) -> Figure:
+    """A cost, judged by itself or by its ratio to another cost; the smaller the better."""
+    if of is None:
+        return Figure(bench, round(value, 3), unit, None, None, must, aim, value <= must)
+    against, other = of
+    ratio = value / other
+    return Figure(bench, round(value, 3), unit, round(ratio, 3), against, must, aim, ratio <= must)
