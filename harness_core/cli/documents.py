@@ -27,7 +27,7 @@ __all__ = [
 class Document(BaseModel):
     """The base: every field is known, and a document cannot be changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
 
 class Error(Document):

@@ -46,13 +46,13 @@ def tighten(
 class Settings(BaseModel):
     """A part of the configuration: frozen, and every key is known."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Choice(BaseModel):
     """A part that chooses a plugin's offer and holds that offer's own keys beside the choice."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False, defer_build=True)
 
     @property
     def own(self) -> Mapping[str, Any]:

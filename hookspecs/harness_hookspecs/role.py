@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from pydantic import Field, TypeAdapter, field_validator
+from pydantic import ConfigDict, Field, TypeAdapter, field_validator
 
 from .host import CancelToken, Ports
 from .messages import ArtifactRef, ChatInput, ErrorEnvelope, OracleResponse, ToolCallRequest
@@ -142,8 +142,9 @@ RoleResult = Annotated[
     Field(discriminator="kind"),
 ]
 
-_TASK: TypeAdapter[Any] = TypeAdapter(RoleTask)
-_RESULT: TypeAdapter[Any] = TypeAdapter(RoleResult)
+_AT_FIRST_USE = ConfigDict(defer_build=True)
+_TASK: TypeAdapter[Any] = TypeAdapter(RoleTask, config=_AT_FIRST_USE)
+_RESULT: TypeAdapter[Any] = TypeAdapter(RoleResult, config=_AT_FIRST_USE)
 
 
 def parse_task(value: Any) -> RoleTask:

@@ -137,7 +137,12 @@ class Value(BaseModel):
     """A frozen snake_case value that refuses unknown fields."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True, protected_namespaces=()
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        protected_namespaces=(),
+        defer_build=True,  # a process uses few of the models it imports; pydantic 2.14 builds one under a lock
     )
 
     def __init__(self, /, **data: Any) -> None:

@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import orjson
@@ -239,3 +240,15 @@ def test_the_json_schema_says_what_is_read() -> None:
     assert "default" not in fields["callId"]
     assert fields["denyPrivate"]["default"] is True
     assert fields["body"]["type"] == "object"
+
+
+def test_a_model_is_built_at_its_first_use_and_threads_may_share_that_use() -> None:
+    class Fresh(WireModel):
+        call_id: Name
+        size: Count
+
+    assert not Fresh.__pydantic_complete__
+    with ThreadPoolExecutor(8) as pool:
+        read = list(pool.map(lambda size: Fresh.from_wire({"callId": "a", "size": size}), range(64)))
+    assert [one.size for one in read] == list(range(64))
+    assert Fresh.__pydantic_complete__
