@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness_core.kernel.state import Approval, SessionState
 from harness_hookspecs.errors import IllegalMove, NotFound, Refused
 from harness_hookspecs.kit.codec import loads_trusted
-from harness_hookspecs.store import Store
 
-from .redaction import Redactor, inbox_row
-from .session import answer_command_id
+from .redaction import inbox_row
+
+if TYPE_CHECKING:
+    from harness_core.kernel.state import Approval, SessionState
+    from harness_hookspecs.store import Store
+
+    from .redaction import Redactor
 
 __all__ = [
     "AlreadyAnswered",
     "Answered",
+    "answer_command_id",
     "approval_document",
     "find_approval",
     "person",
@@ -37,6 +41,11 @@ class AlreadyAnswered(NamedTuple):
     """Somebody else was first; nothing was changed."""
 
     by: str
+
+
+def answer_command_id(approval_id: str) -> str:
+    """The one id under which an approval may be answered: the first row of the inbox stands (contract.md, Host)."""
+    return f"answer:{approval_id}"
 
 
 def approval_document(approval: Approval, state: SessionState) -> dict[str, Any]:

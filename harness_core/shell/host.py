@@ -7,18 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from harness_core.kernel.commands import Resume
-from harness_core.kernel.projections.naming import ended
-from harness_core.kernel.projections.session import session_document
 from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import freeze
-from harness_hookspecs.provider import Chunk
-from harness_hookspecs.store import Posted, Store, StoredEvent
 
-from . import views
 from .answering import (
     AlreadyAnswered,
     Answered,
@@ -28,18 +22,19 @@ from .answering import (
     post_answer,
     post_settlement,
 )
-from .beginning import checked_budget, checked_on_ask, checked_request, migration, start_command
-from .config.effective import EffectiveConfig
-from .observers import Observers
-from .opening import Opened, open_project
-from .ports import make_ports
 from .redaction import inbox_row
-from .replaying import fold_session, replay_session
-from .role_prompt import labelled_parts, role_prompt
-from .session import OwnedSession, SessionWorld
-from .session_parts import SessionParts
-from .surfaces import surface_commands
-from .trace import TraceSink, guarded_sink
+
+# A door costs nothing until somebody goes through it: each method imports the module that does its work.
+if TYPE_CHECKING:
+    from harness_hookspecs.provider import Chunk
+    from harness_hookspecs.store import Posted, Store, StoredEvent
+
+    from .config.effective import EffectiveConfig
+    from .observers import Observers
+    from .opening import Opened
+    from .session import OwnedSession, SessionWorld
+    from .session_parts import SessionParts
+    from .trace import TraceSink
 
 __all__ = ["AlreadyAnswered", "Answered", "Host"]
 
@@ -97,6 +92,9 @@ class Host:
             ConfigError: The configuration is wrong.
             PluginError: A required plugin does not take part.
         """
+        from .opening import open_project
+        from .ports import make_ports
+
         if ports == "threads":
             sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
         doors = make_ports(ports) if isinstance(ports, str) else ports
@@ -162,6 +160,9 @@ class Host:
             PluginError: Something bound is missing or broken.
             StoreError: The log cannot be written.
         """
+        from .beginning import checked_request, start_command
+        from .session import OwnedSession
+
         drawn = int.from_bytes(self._ports.random.bytes(4), "big")
         request = checked_request(text, on_ask, budget, yolo, drawn if seed is None else seed, by or person())
         self.config.require_trust()
@@ -190,6 +191,13 @@ class Host:
             Locked: A living process runs it.
             Drift: The configuration is not the session's; ``accept_drift`` records the change and goes on.
         """
+        from harness_core.kernel.commands import Resume
+        from harness_core.kernel.projections.naming import ended
+
+        from .beginning import checked_budget, checked_on_ask, migration
+        from .replaying import fold_session
+        from .session import OwnedSession
+
         found = self.find(session_id)
         self.config.require_trust()
         state = fold_session(self.store, found)
@@ -294,6 +302,8 @@ class Host:
 
     def approvals(self, *, history: bool = False) -> Sequence[Mapping[str, Any]]:
         """Pending approvals of every session, oldest first; with ``history`` the decided ones too."""
+        from .replaying import fold_session
+
         states = [fold_session(self.store, document["id"]) for document in self.sessions(every_project=True)]
         found = [approval_document(approval, state) for state in states for approval in [*state.approvals.values()]]
         return [item for item in found if history or item["status"] == "pending"]
@@ -306,6 +316,8 @@ class Host:
         Raises:
             NotFound: There is none, or more than one.
         """
+        from . import views
+
         if session_id in self._owned:
             return session_id
         known = [document["id"] for document in self.sessions()]
@@ -341,32 +353,49 @@ class Host:
 
     def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:
         """One session's document, as of seq ``at`` when given."""
+        from harness_core.kernel.projections.session import session_document
+
+        from .replaying import fold_session
+
         found = self.find(session_id)  # the log is asked also about a session of our own: nothing is shown uncommitted
         return freeze(session_document(fold_session(self.store, found, until=at)))  # type: ignore[no-any-return]
 
     def artifacts(self, session_id: str) -> Sequence[Mapping[str, Any]]:
         """The artifacts of a session, oldest first."""
+        from . import views
+
         return views.artifacts(self.store, self.find(session_id))
 
     def artifact(self, ref: str) -> bytes:
         """The bytes behind ``artifact://sha256-...``."""
+        from . import views
+
         return views.artifact_bytes(self.store, ref)
 
     def report(self, session_id: str) -> Mapping[str, Any]:
         """Tokens by stage, role, model and tool, and time."""
+        from . import views
+
         return views.report(self.store, self.find(session_id))
 
     def graph(self, session_id: str | None = None) -> Mapping[str, Any]:
         """Nodes and edges of the stages as configured, or of what really ran."""
+        from . import views
+
         found = None if session_id is None else self.find(session_id)
         return views.graph(self.store if found else None, found, self.config)
 
     def context(self, session_id: str, visit: str) -> Mapping[str, Any]:
         """What a stage visit's model was given, each item with its source, and what was left out and why."""
+        from . import views
+
         return views.context(self.store, self.find(session_id), visit)
 
     def prompt(self, session_id: str, seq: int | None = None, *, role: str | None = None) -> Mapping[str, Any]:
         """Exactly what the model saw at that ``harness.model.called``, or at the last one of a role."""
+        from . import views
+        from .role_prompt import labelled_parts
+
         document = views.prompt(self.store, self.find(session_id), seq=seq, role=role)
         return {**document, "parts": labelled_parts(self._opened.catalogue, self._opened.parts, document)}
 
@@ -376,14 +405,20 @@ class Host:
         Raises:
             NotFound: There is no such role or persona.
         """
+        from .role_prompt import role_prompt
+
         return role_prompt(self._opened.assembly(live=False), role)
 
     def transitions(self, session_id: str) -> Mapping[str, Any]:
         """The rules a session took, with their values."""
+        from . import views
+
         return views.transitions(self.store, self.find(session_id))
 
     def verify(self, session_id: str) -> Mapping[str, Any]:
         """Prove a session's log: chain, head, copied head, content and prompt hashes."""
+        from . import views
+
         files = self._ports.files(self._opened.data_dir)
         return views.verify(self.store, self.find(session_id), files)
 
@@ -400,6 +435,8 @@ class Host:
         Raises:
             ConfigError: The mode is not one, or ``against`` is not valid.
         """
+        from .replaying import replay_session
+
         found = self.find(session_id)
         kept = next((d for d in self.sessions(every_project=True) if d["id"] == found), None)
         report = replay_session(self._opened, self.store, found, mode, against=against, kept=kept)
@@ -409,6 +446,8 @@ class Host:
 
     def surface_commands(self) -> Sequence[tuple[str, Any]]:
         """The commands that installed surfaces add, each with its offer's name; a surface that breaks only warns."""
+        from .surfaces import surface_commands
+
         return surface_commands(self._opened.catalogue, self._opened.parts, _complain)
 
     # -- closing ---
@@ -434,6 +473,9 @@ class Host:
         return self._session_parts
 
     def _shared(self) -> SessionWorld:
+        from .session import SessionWorld
+        from .trace import guarded_sink
+
         if self._world is None:
             observers = self._observers()
             self._world = SessionWorld(
@@ -449,6 +491,8 @@ class Host:
         return self._world
 
     def _observers(self) -> Observers:
+        from .observers import Observers
+
         built = [part for part in self._opened.parts.built() if part.need.kind == "observer"]
         on_event = [(part.need.key[1], part.thing.on_event) for part in built]
         on_event += self._opened.catalogue.listeners("harness_on_event")
@@ -485,6 +529,10 @@ class Host:
         self._owned.pop(session.session_id, None)
 
     def _ask_owner(self, session_id: str, kind: str, body: Mapping[str, Any]) -> None:
+        from harness_core.kernel.projections.naming import ended
+
+        from .replaying import fold_session
+
         found = self.find(session_id)
         if found not in self._owned:
             state = fold_session(self.store, found)
@@ -501,6 +549,8 @@ class Host:
 
     def _cancel_unowned(self, session_id: str) -> None:
         """Nobody runs it: own it for the moment it takes to end it."""
+        from .session import OwnedSession
+
         try:
             session = OwnedSession(session_id, self._parts(), self._shared(), on_ask="suspend", terminal=False)
         except HarnessError as error:

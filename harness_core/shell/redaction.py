@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.kit.codec import dumps
-from harness_hookspecs.messages import Message
+
+if TYPE_CHECKING:
+    from harness_hookspecs.messages import Message
 
 __all__ = ["ChunkRedactor", "Redactor", "inbox_row"]
 
@@ -74,7 +76,7 @@ class Redactor:
             return message
         wire = message.to_wire()
         clean = self.value(wire)
-        return message if clean == wire else Message.from_wire(clean)
+        return message if clean == wire else type(message).from_wire(clean)
 
 
 def inbox_row(kind: str, body: Mapping[str, Any], redactor: Redactor) -> bytes:

@@ -20,6 +20,7 @@ from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.provider import Chunk
 from harness_hookspecs.store import Store, StoredEvent
 
+from .answering import answer_command_id
 from .deadlines import Deadlines
 from .loop import SessionLoop
 from .loop_parts import LoopHooks
@@ -31,7 +32,7 @@ from .services import ActiveTime, Services
 from .session_parts import SessionParts
 from .trace import TraceSink
 
-__all__ = ["OnAsk", "OwnedSession", "SessionWorld", "answer_command_id", "take_ownership"]
+__all__ = ["OnAsk", "OwnedSession", "SessionWorld", "take_ownership"]
 
 OnAsk = Literal["ask", "suspend", "deny"]
 
@@ -60,11 +61,6 @@ class SessionWorld:
     on_chunk: Callable[[str, Chunk], None]
     cancel_grace_seconds: float
     trace: TraceSink | None = None
-
-
-def answer_command_id(approval_id: str) -> str:
-    """The one id under which an approval may be answered: the first row of the inbox stands (contract.md, Host)."""
-    return f"answer:{approval_id}"
 
 
 def take_ownership(session_id: str, world: SessionWorld) -> HeldLock:

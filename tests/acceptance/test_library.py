@@ -55,6 +55,15 @@ def test_the_readme_says_what_this_is_and_no_class_of_the_contract_is_an_agent()
     assert not [name for name in public if re.search("agent|chain", name, re.IGNORECASE)]
 
 
+def test_the_door_and_the_store_are_imported_without_what_stands_behind_them() -> None:
+    program = "import harness_store_sqlite.store, sys; from harness_core import Host; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    loaded = done.stdout.split()
+    assert "harness_core.shell.host" in loaded
+    behind = ("attr", "pydantic", "yaml", "jsonschema", "harness_core.kernel", "harness_core.settings")
+    assert not [name for name in loaded if name.startswith(behind)]
+
+
 MEMBERS = (
     "run start resume pause cancel wait answer submit events sessions session artifacts artifact replay report graph "
     "context prompt close plugins config"
