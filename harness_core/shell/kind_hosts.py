@@ -7,15 +7,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from harness_hookspecs.artifact import ArtifactType
 from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
 from harness_hookspecs.host import Ports
 
 from .redaction import Redactor
+
+if TYPE_CHECKING:
+    from harness_hookspecs.artifact import ArtifactType
 
 __all__ = ["PartHost", "register_secrets", "resolve_secret"]
 

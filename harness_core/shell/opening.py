@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
 from harness_hookspecs.errors import ConfigError
-from harness_hookspecs.host import Ports
-from harness_hookspecs.store import Store
 
-from .assembly import Assembly
-from .config.effective import EffectiveConfig
 from .config.opening import open_config
 from .kind_hosts import PartHost, register_secrets
 from .parts import Need, Parts
-from .plugins.catalogue import Catalogue
 from .plugins.index import open_index
 from .plugins.opening import open_catalogue
 from .redaction import Redactor
+
+if TYPE_CHECKING:
+    from harness_hookspecs.host import Ports
+    from harness_hookspecs.store import Store
+
+    from .assembly import Assembly
+    from .config.effective import EffectiveConfig
+    from .plugins.catalogue import Catalogue
 
 __all__ = ["Opened", "PluginFlags", "open_project"]
 
@@ -93,6 +96,8 @@ class Opened:
 
     def assembly(self, config: EffectiveConfig | None = None, *, live: bool = True) -> Assembly:
         """The maker of sessions' parts, for running or for replaying."""
+        from .assembly import Assembly  # with all that runs sessions, which looking at them does not need
+
         chosen = config or self.config
         parts = self.parts if live and config is None else self.new_parts(chosen)
         return Assembly(chosen, self.catalogue, parts, self.project, self.data_dir, live)
