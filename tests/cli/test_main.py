@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import gc
 import json
 import os
 import subprocess
@@ -225,6 +226,12 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
     assert found.returncode == 0
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in found.stderr.splitlines()}
     assert not imported & {"pydantic", "yaml", "jsonschema", "pluggy", "rich", "peewee", "orjson"}
+
+
+def test_a_caller_s_process_keeps_its_own_garbage_collection(capsys: pytest.CaptureFixture[str]) -> None:
+    before = gc.get_threshold(), gc.get_freeze_count()
+    assert main(["plugins", "list"]) == 0
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
 def test_the_version_is_the_distribution_s() -> None:
