@@ -14,6 +14,7 @@ from harness_core.settings.personas import limits_of, persona_of
 from harness_core.settings.stages import Stage
 from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import ConfigError, PluginError, RuleError
+from harness_hookspecs.provider import Provider
 from harness_hookspecs.role import EXECUTOR_ROLES
 from harness_hookspecs.rules import Rules
 from harness_hookspecs.validator import LEVELS
@@ -25,7 +26,6 @@ from .parts import Need, Parts
 from .perform_role import BoundRole
 from .plugins.binding import answer_for
 from .plugins.catalogue import Catalogue
-from .replay_role import RefusingProvider, RefusingTools
 from .session_parts import NamedApprover, NamedValidator, SessionParts
 from .toolbox import Tool, Toolbox
 
@@ -188,10 +188,18 @@ class Assembly:
             capabilities=tuple(entry.capabilities),
             context_tokens=entry.context_size,
             params=params,
-            provider=self.parts.get(self._model_need(name)) if self.live else RefusingProvider(),
+            provider=self._provider(name),
             timeout_seconds=entry.call_timeout_sec,
             path=entry.path,
         )
+
+    def _provider(self, name: str) -> Provider:
+        if self.live:
+            provider: Provider = self.parts.get(self._model_need(name))
+            return provider
+        from .replay_role import RefusingProvider  # with all of a replay
+
+        return RefusingProvider()
 
     def _tools(self) -> list[Tool]:
         run = self.config.harness.run
@@ -201,7 +209,11 @@ class Assembly:
             tools += Toolbox.of_set(name, toolset, self.config.tools.tools, run.tool_timeout_sec)
         for tool in tools:
             self._check_tier(tool)
-        return tools if self.live else [attrs.evolve(tool, toolset=RefusingTools()) for tool in tools]
+        if self.live:
+            return tools
+        from .replay_role import RefusingTools
+
+        return [attrs.evolve(tool, toolset=RefusingTools()) for tool in tools]
 
     def _check_tier(self, tool: Tool) -> None:
         if tool.tier < tool.spec.tier and not self.config.policies.allow_tier_lowering:

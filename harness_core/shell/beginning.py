@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 
 from harness_core.kernel.commands import Migrate, Start
-from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import ConfigError, Drift
 from harness_hookspecs.kit.canonical import canonical
-from harness_hookspecs.store import Store
 
-from .opening import Opened
-from .replaying import recorded_config
 from .session import OnAsk
+
+if TYPE_CHECKING:
+    from harness_core.kernel.state import SessionState
+    from harness_hookspecs.store import Store
+
+    from .opening import Opened
 
 __all__ = ["RunRequest", "checked_budget", "checked_on_ask", "checked_request", "migration", "start_command"]
 
@@ -93,6 +95,8 @@ def migration(state: SessionState, opened: Opened, store: Store, *, accept_drift
     config = opened.config
     if state.config_digest == config.digest and not (accept_drift and state.open):
         return None
+    from .replaying import recorded_config
+
     old = recorded_config(store, state.session_id, list(store.read(f"session:{state.session_id}")))
     changes = _changes(old.document()["settings"], config.document()["settings"])
     if not accept_drift:

@@ -417,10 +417,10 @@ class Host:
 
     def verify(self, session_id: str) -> Mapping[str, Any]:
         """Prove a session's log: chain, head, copied head, content and prompt hashes."""
-        from . import views
+        from .verify import verify
 
         files = self._ports.files(self._opened.data_dir)
-        return views.verify(self.store, self.find(session_id), files)
+        return verify(self.store, self.find(session_id), files)
 
     # -- replay ---
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import ConfigError, NotFound
 from harness_hookspecs.kit.codec import loads_trusted
-from harness_hookspecs.store import Store, StoredEvent
 
 from .config.effective import EffectiveConfig
 from .machine import SessionMachine
 from .opening import Opened, open_project
 from .ports import make_ports
 from .replay import ReplayReport, fold, replay_control, replay_full
-from .replay_role import RoleReplay
-from .session_parts import SessionParts
+
+if TYPE_CHECKING:
+    from harness_core.kernel.state import SessionState
+    from harness_hookspecs.store import Store, StoredEvent
+
+    from .session_parts import SessionParts
 
 __all__ = ["fold_session", "recorded_config", "replay_session"]
 
@@ -65,6 +67,8 @@ def replay_session(
         return replay_full(store.read(f"session:{session_id}"), _reader(store, session_id), kept)
     if mode != "skip-inference":
         raise ConfigError(f"there is no replay mode {mode!r}; modes: {', '.join(MODES)}", code="replay.mode")
+    from .replay_role import RoleReplay  # with all that performs a role call; a fold needs none of it
+
     events = list(store.read(f"session:{session_id}"))
     begun_under = recorded_config(store, session_id, [one for one in events if one.type == "config.loaded"])
     other = None if against is None else _other_config(opened, against)

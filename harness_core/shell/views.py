@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from harness_core.kernel.facts import Event
 from harness_core.kernel.projections.artifacts import artifact_items, digest_of_ref
-from harness_core.kernel.projections.context import context_document, find_visit
 from harness_core.kernel.projections.event import decoded
-from harness_core.kernel.projections.graph import ConfiguredStage, configured_graph, session_graph
 from harness_core.kernel.projections.naming import LAST, resolve_session
-from harness_core.kernel.projections.prompt import PromptCall, prompt_calls, prompt_document
-from harness_core.kernel.projections.report import report_document
-from harness_core.kernel.projections.transitions import transitions_document
-from harness_core.settings.personas import persona_of
-from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import NotFound
-from harness_hookspecs.store import Store
 
-from .config.effective import EffectiveConfig
-from .verify import verify
+# A command takes one look: what only that look needs is imported where it is taken.
+if TYPE_CHECKING:
+    from harness_core.kernel.facts import Event
+    from harness_core.kernel.projections.graph import ConfiguredStage
+    from harness_core.kernel.projections.prompt import PromptCall
+    from harness_hookspecs.store import Store
+
+    from .config.effective import EffectiveConfig
 
 __all__ = [
     "artifact_bytes",
@@ -32,7 +29,6 @@ __all__ = [
     "prompt",
     "report",
     "transitions",
-    "verify",
 ]
 
 
@@ -81,11 +77,15 @@ def artifact_bytes(store: Store, ref: str) -> bytes:
 
 def transitions(store: Store, session_id: str) -> dict[str, Any]:
     """Every rule taken with its text and values, every retry with its reason: ``harness.transitions/1``."""
+    from harness_core.kernel.projections.transitions import transitions_document
+
     return transitions_document(_events(store, session_id), session_id)
 
 
 def report(store: Store, session_id: str) -> dict[str, Any]:
     """Tokens, time and calls: ``harness.report/1``."""
+    from harness_core.kernel.projections.report import report_document
+
     return report_document(_events(store, session_id), session_id)
 
 
@@ -95,6 +95,8 @@ def context(store: Store, session_id: str, visit: str) -> dict[str, Any]:
     Raises:
         NotFound: ``visit.not_found``, naming the visits there are.
     """
+    from harness_core.kernel.projections.context import context_document, find_visit
+
     visit_id = find_visit(_events(store, session_id), visit)
     return context_document(_events(store, session_id), visit_id, store.blob, session_id)
 
@@ -111,6 +113,8 @@ def prompt(store: Store, session_id: str, *, seq: int | None = None, role: str |
     Raises:
         NotFound: ``prompt.not_found``, naming the seqs there are.
     """
+    from harness_core.kernel.projections.prompt import prompt_calls, prompt_document
+
     calls = prompt_calls(_events(store, session_id))
     found = [call for call in calls if seq in (None, call.event.seq) and role in (None, call.role, call.place.persona)]
     if not found:
@@ -134,6 +138,8 @@ def _blob_or_none(store: Store, digest: str) -> bytes | None:
 
 def graph(store: Store | None, session_id: str | None, config: EffectiveConfig) -> dict[str, Any]:
     """Nodes and edges of what really ran, or without a session of the stages as configured: ``harness.graph/1``."""
+    from harness_core.kernel.projections.graph import configured_graph, session_graph
+
     if store is not None and session_id is not None:
         return session_graph(_events(store, session_id), session_id)
     return configured_graph(config.stages.initial_name(), configured_stages(config))
@@ -141,6 +147,10 @@ def graph(store: Store | None, session_id: str | None, config: EffectiveConfig) 
 
 def configured_stages(config: EffectiveConfig) -> list[ConfiguredStage]:
     """The stages with everything inherited filled in, their rules written out."""
+    from harness_core.kernel.projections.graph import ConfiguredStage
+    from harness_core.settings.personas import persona_of
+    from harness_core.settings.transitions import rules_of
+
     found = []
     for name, stage in config.stages.stages.items():
         persona = persona_of(stage.role, config.stages.roles)
