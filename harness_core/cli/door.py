@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -69,6 +68,8 @@ def _usage(error: Exception, as_json: bool) -> int:
 
 def _failed(error: HarnessError, as_json: bool, options: GlobalOptions) -> int:
     if options.debug:
+        import traceback
+
         traceback.print_exception(error)
     if as_json:
         write_document(error_document(error))
@@ -109,6 +110,8 @@ def internal(error: Exception, argv: Sequence[str]) -> int:
         The exit code.
     """
     if "--debug" in argv:
+        import traceback
+
         traceback.print_exception(error)
     message = f"{type(error).__name__}: {error}"
     if is_json(argv):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from harness_hookspecs.executor import Executor
-from harness_hookspecs.rules import Program, Rules
+if TYPE_CHECKING:  # the models of every task and message come with an executor's protocol
+    from harness_hookspecs.executor import Executor
+    from harness_hookspecs.rules import Program, Rules
 
 __all__ = ["RESERVED_TARGETS", "Definition", "Limits", "ModelPlan", "RetryPolicy", "RulePlan", "StagePlan"]
 

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from .errors import VocabularyError
 from .messages import ArtifactRef, ErrorEnvelope, FinishReason, ToolCallRequest, ToolReference, Usage
-from .role import ExecutorRole
+from .offer import ExecutorRole
 from .tool import EffectClass, Tier
 from .validator import Finding, Level
 from .value import Digest, Json, Value, WireModel

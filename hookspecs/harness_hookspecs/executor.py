@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
-from .role import ExecutorRole
+from .offer import ExecutorRole
 from .value import Json, Value
 
 __all__ = [
