@@ -31,7 +31,7 @@ COMMANDS = {
     "plugins": ("plugins", "list"),
     "run": ("run", "Say something.", "--json"),
 }
-COMMAND = "import sys; from harness_core.cli.main import main; sys.exit(main(sys.argv[1:]))"
+COMMAND = "import sys; from harness_core.cli.main import main; sys.exit(main())"
 FILES: Mapping[str, Any] = {
     ".harness/models.yaml": {
         "default": "scripted",
