@@ -102,6 +102,9 @@ def _judge(judge: NamedValidator, subject: Subject, token: CancelToken, seconds:
         return done
     if not isinstance(done.value, Verdict):
         return Attempt(None, PluginError(f"validator {judge.name} gave no verdict", code="validation.no_verdict"))
+    if done.value.passed and any(finding.severity == "error" for finding in done.value.findings):
+        message = f"validator {judge.name} passes what it finds an error in"
+        return Attempt(None, PluginError(message, code="validation.contradictory"))
     return done
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.facts import derive
-from harness_hookspecs.errors import HarnessError, Suspend, ToolError
+from harness_hookspecs.errors import HarnessError, RoleError, Suspend, ToolError
 from harness_hookspecs.host import CancelToken, Ports
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import loads_trusted
@@ -93,6 +93,8 @@ class CallContextOfRole:
     def call_tools(self, calls: Sequence[ToolCallRequest]) -> Sequence[ToolOutcome]:
         self.call_recorder.check_open()
         turn = self.model.turn
+        if turn == 0:
+            raise RoleError("a role passes a model's calls on after it asked one", code="role.no_model_turn")
         made = [ToolCall(call.call_id, "model", call.tool_name, self._clean(call.args), turn=turn) for call in calls]
         if len(made) == 1:
             return [self._run_model_call(made[0])]

@@ -65,6 +65,13 @@ def test_a_role_is_given_the_model_that_the_plan_names(play: Any) -> None:
     assert seen["wanted_model"] == seen["model"][0]
 
 
+def test_a_role_that_asked_no_model_has_no_calls_of_one_to_pass_on(play: Any) -> None:
+    session = play(says("unused"), harness=bound("unasked"))
+    assert session.run()["status"] == "completed"
+    assert text_of(session) == "role.no_model_turn"
+    assert not [kind for kind in session.types() if kind.startswith("harness.tool_call")]
+
+
 @pytest.mark.req("A-22")
 @pytest.mark.parametrize("system", [None, "MARK: be brief."])
 def test_the_developers_text_is_optional_and_leaves_no_empty_part(play: Any, system: str | None) -> None:

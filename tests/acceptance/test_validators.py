@@ -44,6 +44,7 @@ def harness_provide_validators():
 VERDICTS = {
     "passes": "return Verdict(passed=True, findings=(finding,))",
     "refuses": "return Verdict(passed=False, findings=(finding,))",
+    "passes an error": "return Verdict(passed=True, findings=(finding,))",
     "raises": "raise RuntimeError('boom')",
     "says nothing": "return None",
     "says yes": "return True",
@@ -99,7 +100,7 @@ def test_two_validators_of_one_level_both_report_and_one_refusal_is_enough(
 
 @pytest.mark.inv("I-24")
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("does", ["raises", "says nothing", "says yes"])
+@pytest.mark.parametrize("does", ["raises", "says nothing", "says yes", "passes an error"])
 def test_a_validator_of_any_level_that_gives_no_verdict_lets_nothing_pass(
     play: Any, install: Any, level: str, does: str
 ) -> None:

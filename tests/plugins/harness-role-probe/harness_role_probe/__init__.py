@@ -28,6 +28,7 @@ _NAMES = (
     "dying",
     "counting",
     "editing",
+    "unasked",
     "keeping",
     "asking",
     "impostor",

@@ -152,6 +152,15 @@ def editing(task: RoleTask, ctx: RoleContext) -> Any:
     return _said(done.ok)
 
 
+def unasked(task: RoleTask, ctx: RoleContext) -> Any:
+    """Passes on a model's call although it asked no model, and says how it was refused."""
+    try:
+        ctx.call_tools([ToolCallRequest(call_id="unasked", tool_name="effects_pure", args={})])
+    except HarnessError as refused:
+        return _said(refused.code)
+    return _said("called")
+
+
 def keeping(task: RoleTask, ctx: RoleContext) -> Any:
     """Keeps its context, and in the next visit uses the one of the visit before."""
     tried = [_refused(one, action) for one in _kept for action in _ACTIONS]
@@ -189,6 +198,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
         dying,
         counting,
         editing,
+        unasked,
         keeping,
         asking,
         impostor,
