@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness_hookspecs.contracts.distribution import make_distribution
+
 from .measure import Figure, at_most, medians
 
 __all__ = ["NAME", "run"]
@@ -50,6 +52,7 @@ def run() -> Iterator[Figure]:
         _make_project(site)
         contestants = {name: _started(site, code) for name, code in IMPORTS.items()}
         contestants |= {name: _started(site, COMMAND, *words) for name, words in COMMANDS.items()}
+        contestants["plugins.hundred"] = _started(site, COMMAND, *COMMANDS["plugins"], path=_hundred_plugins(site))
         for start in contestants.values():  # compiles, and fills the index of plugins
             start()
         found = medians(contestants, rounds=ROUNDS)
@@ -59,6 +62,8 @@ def run() -> Iterator[Figure]:
     interpreter = ("a bare Python", bare)
     for name, limit in (("version", 3.0), ("plugins", 6.0), ("run", 20.0)):
         yield at_most(f"startup.{name}", found[name], "ms CPU", of=interpreter, must=limit, aim=limit)
+    few = ("no plugin beside ours", found["plugins"])
+    yield at_most("startup.plugins.hundred", found["plugins.hundred"], "ms CPU", of=few, must=1.2, aim=1.2)
 
 
 def _make_project(site: Path) -> None:
@@ -70,9 +75,17 @@ def _make_project(site: Path) -> None:
     _started(site, COMMAND, "trust")()
 
 
-def _started(site: Path, code: str, *words: str) -> Callable[[], float]:
+def _hundred_plugins(site: Path) -> str:
+    """A folder of a hundred installed distributions, each with a tool."""
+    folder = site / "hundred"
+    for number in range(100):
+        make_distribution(folder, f"dummy-{number}", provides=[{"kind": "tool", "name": f"t{number}"}])
+    return str(folder)
+
+
+def _started(site: Path, code: str, *words: str, path: str = "") -> Callable[[], float]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("HARNESS_", "PYTHON", "XDG_"))}
-    env |= {"HOME": str(site), "PYTHONPYCACHEPREFIX": str(site / "compiled")}
+    env |= {"HOME": str(site), "PYTHONPYCACHEPREFIX": str(site / "compiled"), "PYTHONPATH": path}
 
     def milliseconds() -> float:
         process = subprocess.Popen([sys.executable, "-c", code, *words], cwd=site, env=env, stdout=subprocess.DEVNULL,

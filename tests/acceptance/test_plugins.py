@@ -356,36 +356,3 @@ def test_a_list_imports_no_plugin_and_little_else(site: Path) -> None:
         imported = done.stderr.decode().strip().splitlines()[-1]
         assert not warm or imported == "[]"
         assert "dummy_" not in imported
-
-
-def test_a_list_costs_little_and_stays_flat(site: Path, tmp_path: Path) -> None:
-    """Processor time, the least of several rounds: 0 and 100 plugins against an interpreter that does nothing."""
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    for number in range(100):
-        make_distribution(site, f"dummy-{number}", provides=[{"kind": "tool", "name": f"t{number}"}])
-    run = "from harness_core.cli.main import main; main([{}])"
-    listing = run.format("'plugins', 'list'")
-    jobs = {
-        "bare": ("pass", empty),
-        "version": (run.format("'--version'"), empty),
-        "none": (listing, empty),
-        "hundred": (listing, site),
-    }
-    spent = {name: _least_seconds(code, environment(folder), rounds=5) for name, (code, folder) in jobs.items()}
-    bare = spent["bare"]
-    assert spent["version"] <= 3 * bare, spent
-    assert spent["none"] <= 6 * bare, spent
-    assert spent["hundred"] <= 1.2 * spent["none"], spent
-
-
-def _least_seconds(code: str, env: dict[str, str], *, rounds: int) -> float:
-    import resource
-
-    found = []
-    for _ in range(rounds + 1):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(found[1:])  # the first round fills caches
