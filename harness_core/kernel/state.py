@@ -152,6 +152,7 @@ class SessionState:
 
     def open_of(self, role_call_id: str) -> OpenRequest | None:
         """The open role call of that id."""
-        return next(
-            (r for r in self.open.values() if r.kind == "role" and r.payload["role_call_id"] == role_call_id), None
-        )
+        for request in self.open.values():
+            if request.kind == "role" and request.payload["role_call_id"] == role_call_id:
+                return request
+        return None

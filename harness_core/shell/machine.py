@@ -27,7 +27,11 @@ __all__ = ["WAITING_TYPES", "SessionMachine"]
 WAITING_TYPES = frozenset({"harness.model.called", "harness.tool_call.started", "approval.requested"})
 """Intents that are on the disk, with all before them, before their effect starts (D-7)."""
 
-_SUMMARY_PREFIXES = ("session.", "stage.entered", "artifact.accepted", "budget.exhausted", "effect.in_doubt")
+_SUMMARISED = frozenset(
+    {"stage.entered", "artifact.accepted", "budget.exhausted", "effect.in_doubt"}
+    | {event_type for event_type in EVENTS if event_type.startswith("session.")}
+)
+"""What a listing shows changes with these."""
 
 
 class SessionMachine:
@@ -65,7 +69,7 @@ class SessionMachine:
         return EVENTS[event_type].version
 
     def summary(self, state: SessionState, events: Sequence[Event]) -> bytes | None:
-        if any(event.type.startswith(_SUMMARY_PREFIXES) for event in events):
+        if not _SUMMARISED.isdisjoint([event.type for event in events]):
             return dumps(session_document(state))
         return None
 

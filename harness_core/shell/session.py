@@ -206,7 +206,7 @@ class OwnedSession:
         return self._performer(effect)
 
     def _committing(self, events: Sequence[Event]) -> None:
-        if any(event.type in _ENDINGS for event in events):
+        if not _ENDINGS.isdisjoint([event.type for event in events]):
             self._ports.reach("session.ending")
 
     def _committed(self, stored: Sequence[StoredEvent]) -> None:
@@ -216,7 +216,7 @@ class OwnedSession:
             for observer in self._world.observers:
                 observer(event)
         last = stored[-1]
-        if any(event.type in _ENDINGS for event in stored):
+        if not _ENDINGS.isdisjoint([event.type for event in stored]):
             self._copy_head(last)
 
     def _copy_head(self, last: StoredEvent) -> None:
