@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-__all__ = ["Figure", "at_least", "at_most", "cpu_microseconds", "medians", "microseconds"]
+__all__ = ["Figure", "at_least", "at_most", "cpu_microseconds", "medians", "microseconds", "paired", "turns"]
 
 
 class Figure(NamedTuple):
@@ -25,13 +25,23 @@ class Figure(NamedTuple):
 
 
 def medians(contestants: Mapping[str, Callable[[], float]], *, rounds: int = 5) -> dict[str, float]:
-    """Let the contestants run in turns, so that a slow minute hits all of them; gives the median of each."""
+    """The median of each contestant over so many turns."""
+    return {name: statistics.median(values) for name, values in turns(contestants, rounds=rounds).items()}
+
+
+def turns(contestants: Mapping[str, Callable[[], float]], *, rounds: int) -> dict[str, list[float]]:
+    """Let the contestants run in turns, so that a slow minute hits all of them; gives what each of them took."""
     results: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, run in contestants.items():
             gc.collect()
             results[name].append(run())
-    return {name: statistics.median(values) for name, values in results.items()}
+    return results
+
+
+def paired(results: Mapping[str, list[float]], one: str, other: str) -> float:
+    """The median of the ratios of each turn: a disk that is quick now and slow then was the same for both of a turn."""
+    return statistics.median(a / b for a, b in zip(results[one], results[other], strict=True))
 
 
 def microseconds(function: Callable[[], object], count: int) -> float:
@@ -49,9 +59,8 @@ def cpu_microseconds(function: Callable[[], object], count: int) -> float:
 
 
 def at_least(bench: str, value: float, unit: str, *, of: tuple[str, float], must: float, aim: float) -> Figure:
-    """A rate, judged by its ratio to another rate; the greater the better."""
-    against, other = of
-    ratio = value / other
+    """A rate, judged by its ratio to another rate, given with the other's name; the greater the better."""
+    against, ratio = of
     return Figure(bench, round(value, 2), unit, round(ratio, 3), against, must, aim, ratio >= must)
 
 
