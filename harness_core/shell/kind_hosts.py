@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,11 +16,12 @@ from harness_hookspecs.host import Ports
 from .redaction import Redactor
 
 if TYPE_CHECKING:
+    from harness_core.settings.models import ModelsSettings
     from harness_hookspecs.artifact import ArtifactType
 
 __all__ = ["PartHost", "register_secrets", "resolve_secret"]
 
-_REFERENCE = re.compile(r"(env|file):\S+")
+_KINDS = ("env:", "file:")
 
 
 @attrs.frozen
@@ -52,36 +52,55 @@ def resolve_secret(reference: str, ports: Ports, project_dir: Path) -> str:
     """Resolve ``env:NAME`` or ``file:PATH``; nothing else is a reference.
 
     Raises:
-        ConfigError: ``secret.missing`` or ``secret.reference``; the value itself is in no message.
+        ConfigError: ``secret.missing``, ``secret.unreadable`` or ``secret.reference``; the value itself is in no
+            message.
+        Refused: The file may not be read, or is none.
     """
     kind, _, name = reference.partition(":")
     if kind == "env":
-        value = os.environ.get(name)
-        if not value:
-            raise ConfigError(f"the environment has no {name}", code="secret.missing", hint=f"set {name}")
-        return value
+        return _variable(name)
     if kind == "file":
-        path = (project_dir / Path(name).expanduser()).resolve()
-        try:
-            return ports.files(path.parent).read_bytes(path.name, limit_bytes=65_536).decode().strip()
-        except NotFound as error:
-            raise ConfigError(f"there is no secret file {name}", code="secret.missing") from error
+        return _content(name, ports, project_dir)
     raise ConfigError(f"{kind}: is no kind of secret; write env:NAME or file:PATH", code="secret.reference")
 
 
-def register_secrets(redactor: Redactor, settings: Any, ports: Ports, project_dir: Path) -> None:
-    """Tell the redactor every secret that settings refer to, before any plugin asks for one.
+def _variable(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        raise ConfigError(f"the environment has no {name}", code="secret.missing", hint=f"set {name}")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise ConfigError(f"the secret in {name} is not UTF-8 text", code="secret.unreadable")
+    return value
 
-    Who answers or replays builds no provider, and must leave out what the run left out. What cannot be resolved is
-    passed over: its plugin says so when it asks.
+
+def _content(name: str, ports: Ports, project_dir: Path) -> str:
+    try:
+        path = (project_dir / Path(name).expanduser()).resolve()
+        return ports.files(path.parent).read_bytes(path.name, limit_bytes=65_536).decode().strip()
+    except NotFound as error:
+        raise ConfigError(f"there is no secret file {name}", code="secret.missing") from error
+    except UnicodeDecodeError:  # which holds the bytes, so it is not shown as the cause
+        raise ConfigError(f"the secret file {name} is not UTF-8 text", code="secret.unreadable") from None
+    except (OSError, ValueError, RuntimeError) as error:  # a user that is not there, a NUL, links in a circle
+        raise ConfigError(f"{name!r} cannot be a secret file: {error}", code="secret.unreadable") from error
+
+
+def register_secrets(redactor: Redactor, models: ModelsSettings, ports: Ports, project_dir: Path) -> None:
+    """Tell the redactor every secret that model entries refer to, before any provider asks for one.
+
+    Only providers are given secrets, and only their own keys of an entry can refer to one: a text anywhere else is
+    text, whatever it looks like. Who answers or replays builds no provider, and must leave out what the run left out.
+    What cannot be resolved is passed over: its provider says so when it asks. Of an untrusted project nothing is
+    read, because its entries do not count.
     """
-    for reference in _references(settings):
-        with suppress(HarnessError):
-            redactor.register(resolve_secret(reference, ports, project_dir))
+    for entry in models.models.values():
+        for reference in _references(entry.own):
+            with suppress(HarnessError):
+                redactor.register(resolve_secret(reference, ports, project_dir))
 
 
 def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, str) and _REFERENCE.fullmatch(value):
+    if isinstance(value, str) and value.startswith(_KINDS):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():

@@ -138,7 +138,7 @@ def open_project(
         index, config, disabled=chosen.disabled, no_plugins=chosen.no_plugins, processes=ports.processes
     )
     redactor = Redactor()
-    register_secrets(redactor, config.six.document(), ports, config.project)
+    register_secrets(redactor, config.models, ports, config.project)
     return Opened(
         ports, config, catalogue, config.project, config.folders.data, config.folders.state, redactor, terminal
     )

@@ -1,0 +1,107 @@
+"""What refers to a secret is read when a host opens, ordinary text never; what cannot be read is passed over there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_core.settings.models import ModelsSettings
+from harness_core.shell.host import Host
+from harness_core.shell.kind_hosts import register_secrets, resolve_secret
+from harness_core.shell.ports import make_ports
+from harness_core.shell.redaction import MARK, Redactor
+from harness_hookspecs.errors import ConfigError, Refused
+from harness_hookspecs.host import Ports
+from tests.reference import one_stage, says, trust, write_site
+
+SECRET = "correct-horse-battery"
+
+UNREADABLE: Mapping[str, tuple[str, type[Exception]]] = {
+    "a user that is not there": ("file:~nosuchuser/x", ConfigError),
+    "a file that is not text": ("file:bad.bin", ConfigError),
+    "a name with a NUL": ("file:nul\0x", ConfigError),
+    "links in a circle": ("file:circle/x", ConfigError),
+    "a folder": ("file:folder", Refused),
+    "a file that is not there": ("file:none", ConfigError),
+    "a variable that is not text": ("env:BAD_TEXT", ConfigError),
+    "a variable that is not there": ("env:NOT_SET_ANYWHERE", ConfigError),
+}
+
+
+@pytest.fixture
+def ports() -> Iterator[Ports]:
+    made = make_ports("threads")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder and an environment with whatever a reference can lead to."""
+    (tmp_path / "bad.bin").write_bytes(b"horse-battery-\xff")
+    (tmp_path / "key").write_text(f"{SECRET}\n")
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setenv("BAD_TEXT", "horse-battery-\udcff")
+    return tmp_path
+
+
+def entries(**own: Any) -> ModelsSettings:
+    return ModelsSettings.model_validate({"models": {"one": {"provider": "p", **own}}})
+
+
+@pytest.mark.inv("I-29")
+@pytest.mark.parametrize(("reference", "error"), UNREADABLE.values(), ids=list(UNREADABLE))
+def test_a_reference_that_cannot_be_read_is_an_error_for_who_asks_and_stops_no_other_secret(
+    place: Path, ports: Ports, reference: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error) as raised:
+        resolve_secret(reference, ports, place)
+    assert "battery" not in str(raised.value)
+    redactor = Redactor()
+    register_secrets(redactor, entries(bad=reference, keys=["file:key"]), ports, place)
+    assert redactor.text(f"use {SECRET}") == f"use {MARK}"
+
+
+@pytest.mark.inv("I-29")
+@pytest.mark.parametrize("value", ["file:my key", {"deep": ["file:my key"]}])
+def test_a_secret_is_known_wherever_it_stands_among_a_providers_keys_and_whatever_its_file_is_called(
+    place: Path, ports: Ports, value: Any
+) -> None:
+    (place / "my key").write_text(SECRET)
+    redactor = Redactor()
+    register_secrets(redactor, entries(key=value), ports, place)
+    assert redactor.text(SECRET) == MARK
+
+
+@pytest.mark.parametrize("text", ["env:WORD", "file:~nosuchuser/x", "file:word"])
+def test_ordinary_text_that_looks_like_a_reference_is_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    site = write_site(tmp_path, stages=one_stage(task=text), replies=[says("yes")]).enter(monkeypatch)
+    monkeypatch.setenv("WORD", SECRET)
+    (site.project / "word").write_text(SECRET)
+    with Host.open(None) as host:
+        assert host.run(f"say {SECRET}")["title"] == f"say {SECRET}"
+
+
+@pytest.mark.inv("I-29")
+def test_of_a_project_that_is_not_trusted_no_secret_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = write_site(tmp_path, stages=one_stage(task="file:word"), replies=[says("yes")]).enter(monkeypatch)
+    with_key = '{"default": "one", "models": {"one": {"provider": "nobody-has-it", "key": "file:KEY"}}}'
+    (site.project / ".harness/models.yaml").write_text(with_key.replace("KEY", "key"))
+    asked: list[str] = []
+
+    def seen(reference: str, *_: Any) -> str:
+        asked.append(reference)
+        return SECRET
+
+    monkeypatch.setattr("harness_core.shell.kind_hosts.resolve_secret", seen)
+    Host.open(None).close()
+    assert asked == []
+    trust(site)
+    Host.open(None).close()
+    assert asked == ["file:key"]
