@@ -102,10 +102,32 @@ def test_a_name_that_two_surfaces_add_is_an_error_with_both(site: Site, capsys: 
     assert main(["--no-plugin", "acme-second", "greet", "Ann"]) == 7
 
 
-def test_a_surface_that_breaks_is_named_and_stops_no_other(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    install(site, "broken", CODE.replace("return (greet, stages)", "raise RuntimeError('boom')"))
+BROKEN = {
+    "raises": ("raise RuntimeError('boom')", "surface broken raised RuntimeError: boom"),
+    "breaks off": ("yield greet; raise RuntimeError('boom')", "surface broken raised RuntimeError: boom"),
+    "gives no list": ("return 5", "surface broken raised TypeError: 'int' object is not iterable"),
+    "gives numbers": ("return (1,)", "surface broken gives int where a click.Command belongs"),
+    "gives functions": ("return [lambda: 0]", "surface broken gives function where a click.Command belongs"),
+    "gives one wrong thing": ("return (greet, 'stages')", "surface broken gives str where a click.Command belongs"),
+}
+
+
+@pytest.mark.parametrize(("body", "said"), BROKEN.values(), ids=list(BROKEN))
+def test_a_surface_that_breaks_is_named_and_stops_no_other(
+    site: Site, capsys: pytest.CaptureFixture[str], body: str, said: str
+) -> None:
+    install(site, "broken", CODE.replace("return (greet, stages)", body))
     assert main(["greet", "Ann"]) == 7
-    assert "surface broken raised RuntimeError: boom" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("built", ["None", "object()"])
+def test_a_surface_that_is_none_is_named_and_stops_no_other(
+    site: Site, capsys: pytest.CaptureFixture[str], built: str
+) -> None:
+    install(site, "broken", CODE.replace("Acme())", f"{built})"))
+    assert main(["greet", "Ann"]) == 7
+    assert "surface broken raised AttributeError: " in capsys.readouterr().err
 
 
 def test_a_console_script_of_a_surface_is_the_hosts_command_line_with_its_word(
