@@ -75,10 +75,9 @@ class LazyGroup(click.Group):
         """Find the command; one that is not there is answered with the nearest name."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            from harness_core.settings.problems import nearest
+            from .surfaces import no_command
 
-            near = nearest(name, self.list_commands(ctx))
-            raise click.UsageError(f'there is no command "{name}"' + (f"; {near}" if near else ""), ctx)
+            raise click.UsageError(no_command(ctx, name, self.list_commands(ctx)), ctx)
         return super().resolve_command(ctx, args)
 
 

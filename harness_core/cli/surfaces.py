@@ -1,30 +1,36 @@
-"""A word that no command of the host has in, the command of an installed surface out; loaded for such a word alone."""
+"""A word that no command of the host has in, a surface's command or why there is none out; loaded for such a word."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
-from harness_hookspecs.errors import PluginError
+from harness_hookspecs.errors import HarnessError, PluginError
 
 from .hosting import open_host, terminal
 
-__all__ = ["surface_command"]
+__all__ = ["no_command", "surface_command"]
 
 
 def surface_command(ctx: click.Context, word: str) -> click.Command | None:
     """Find the command that a surface adds under a name; its context object is the host, closed when it ends.
 
-    Nothing of a plugin is imported while no installed one offers a surface.
+    Nothing of a plugin is imported while no installed one offers a surface. In a project that cannot be opened no
+    surface can be asked: there is no command then, and ``no_command`` says why.
 
     Raises:
         PluginError: ``plugin.doubled``: several surfaces add it.
-        HarnessError: The project cannot be opened.
     """
     from harness_core.shell.plugins.index import open_index
 
     if not any(provided.kind == "surface" for record in open_index().records for provided in record.provides):
         return None
-    host = open_host(ctx, terminal=terminal())
+    try:
+        host = open_host(ctx, terminal=terminal())
+    except HarnessError as error:
+        ctx.meta[__name__] = error
+        return None
     ctx.call_on_close(host.close)
     found = [(name, command) for name, command in host.surface_commands() if command.name == word]
     if len(found) > 1:
@@ -34,3 +40,19 @@ def surface_command(ctx: click.Context, word: str) -> click.Command | None:
     if found:
         ctx.obj = host
     return found[0][1] if found else None
+
+
+def no_command(ctx: click.Context, word: str, known: Sequence[str]) -> str:
+    """Say that a word is no command, which one is near, and why those of surfaces are not known if they are not."""
+    from harness_core.settings.problems import nearest
+
+    near = nearest(word, known)
+    hint = f"; {near}" if near else ""
+    unseen: HarnessError | None = ctx.meta.get(__name__)
+    if unseen is None:
+        return f'there is no command "{word}"{hint}'
+    where = f"{unseen.where}: " if unseen.where and unseen.where not in unseen.message else ""
+    return (
+        f'there is no command "{word}" among those of harness{hint}\n'
+        f"  and those of plugins cannot be looked up: {where}{unseen.message}"
+    )

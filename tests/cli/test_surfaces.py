@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +92,33 @@ def test_nothing_else_imports_a_surface_or_gives_way_to_it(
 def test_a_word_that_nobody_has_is_still_a_wrong_word(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gret"]) == 2
     assert 'there is no command "gret"' in capsys.readouterr().err
+
+
+BAD_FILES = {
+    "one mistake": ({"run": {"max_vists": 7}}, ["harness.yaml:3:3", 'unknown key "max_vists"']),
+    "two mistakes": ({"run": {"max_vists": 7}, "sotre": {}}, ['unknown key "max_vists"', 'unknown key "sotre"']),
+}
+
+
+@pytest.mark.parametrize("word", ["gret", "greet", "sesions"])
+@pytest.mark.parametrize(("bad", "said"), BAD_FILES.values(), ids=list(BAD_FILES))
+def test_a_word_that_harness_does_not_have_is_a_wrong_word_also_where_a_broken_file_hides_the_surfaces(
+    site: Site, capsys: pytest.CaptureFixture[str], word: str, bad: Any, said: list[str]
+) -> None:
+    (site.project / ".harness/harness.yaml").write_text(json.dumps(bad, indent=1))
+    assert main([word, "Ann"]) == 2
+    shown = capsys.readouterr().err
+    wrong = f'there is no command "{word}" among those of harness'
+    for part in (wrong, "those of plugins cannot be looked up: ", *said):
+        assert shown.count(part) == 1
+    assert ("sessions" in shown) == (word == "sesions")
+    assert main([word, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["code"] == "usage"
+
+
+def test_a_word_in_a_folder_that_is_none_is_answered_with_both(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--project", "nowhere", "gret"]) == 2
+    assert re.search('no command "gret".*\n.*cannot be looked up: .*nowhere', capsys.readouterr().err)
 
 
 def test_a_name_that_two_surfaces_add_is_an_error_with_both(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
