@@ -31,7 +31,7 @@ def demo(ctx: click.Context, directory: str | None) -> int:
     project = _make(directory or options.project)
     complain(f"project {project}")
     ctx.obj = options._replace(project=str(project))
-    code = follow(ctx, "deny", {}, lambda host, _: host.start(TEXT, on_ask="deny"))
+    code = follow(ctx, {}, lambda host, _: host.start(TEXT, on_ask="deny"))
     complain(f"again   cd {shlex.quote(str(project))} && harness run {shlex.quote(TEXT)}")
     return code
 

@@ -14,6 +14,7 @@ from .hosting import SESSION, budget_of, model_overrides, open_host, recorded_fl
 from .output import complain, emit, json_option, wants_json, write_document
 
 if TYPE_CHECKING:
+    from harness_core.shell.config.effective import EffectiveConfig
     from harness_core.shell.host import Host
 
     from .progress import Progress
@@ -29,15 +30,15 @@ _YOLO = {
 
 
 def on_ask_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--on-ask``: without a value, and when it is not given, a person is asked on a terminal, else denied."""
+    """``--on-ask``: without a value a person is asked on a terminal, else denied; not given, ``run.on_ask`` holds."""
     return click.option(
         "--on-ask",
         is_flag=False,
         flag_value=_AUTO,
-        default=_AUTO,
+        default=None,
         type=click.Choice(["ask", "suspend", "deny", _AUTO]),
         metavar="[ask|suspend|deny]",
-        help="What an approval does that no policy answers; by default ask on a terminal, else deny.",
+        help="What an approval does that no policy answers; else what run.on_ask says.",
     )(command)
 
 
@@ -65,9 +66,8 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
     Exits: 0 completed, 1 failed, 10 waits (resumable), 11 denied, 12 budget reached (resumable), 13 no provider,
     14 artifact invalid after retries.
     """
-    text, on_ask = _text(words), _on_ask(given["on_ask"])
+    text = _text(words)
     begin: dict[str, Any] = {
-        "on_ask": on_ask,
         "budget": budget_of(given["budget"]),
         "yolo": _yolo(yolo=given["yolo"], destructive=given["yolo_destructive"]),
         "seed": given["seed"],
@@ -75,7 +75,9 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
     if begin["yolo"] != "off":
         complain(f"YOLO: {_YOLO[begin['yolo']]}; each use is logged, validation and sandbox stay as they are")
     overrides = {**model_overrides(ctx, given["model"]), **settings_of(given["settings"])}
-    return follow(ctx, on_ask, overrides, lambda host, _: host.start(text, **begin))
+    return follow(
+        ctx, overrides, lambda host, _: host.start(text, on_ask=_on_ask(given["on_ask"], host.config), **begin)
+    )
 
 
 @click.command()
@@ -87,17 +89,18 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
 @click.pass_context
 def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
     """Go on with a session that stopped. Flags it was started with still hold."""
-    on_ask, budget = _on_ask(given["on_ask"]), budget_of(given["budget"])
+    budget = budget_of(given["budget"])
     with open_host(ctx) as host:
         found = host.find(session)
         flags = recorded_flags(host, found)
 
     def begin(host: Host, progress: Progress) -> str:
         progress.remember(host.events(found))
+        on_ask = _on_ask(given["on_ask"], host.config)
         host.resume(found, budget=budget, on_ask=on_ask, accept_drift=given["accept_drift"], wait=False)
         return found
 
-    return follow(ctx, on_ask, flags, begin)
+    return follow(ctx, flags, begin)
 
 
 @click.command()
@@ -156,9 +159,10 @@ def _stdin() -> str:
         raise usage_error(f"the text on stdin is not UTF-8, first at byte {error.start}") from error
 
 
-def _on_ask(said: str) -> str:
-    if said != _AUTO:
-        return said
+def _on_ask(said: str | None, config: EffectiveConfig) -> str:
+    wanted = said or config.harness.run.on_ask
+    if wanted != _AUTO:
+        return wanted
     return "ask" if terminal() is not None else "deny"
 
 
@@ -171,9 +175,7 @@ def _yolo(*, yolo: bool, destructive: bool) -> str:
 # -- following a session ---
 
 
-def follow(
-    ctx: click.Context, on_ask: str, overrides: Mapping[str, Any], begin: Callable[[Host, Progress], str]
-) -> int:
+def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Host, Progress], str]) -> int:
     """Begin, tell what happens, print the result once, and give the exit."""
     from harness_core.shell.ports import make_ports
 
@@ -182,8 +184,9 @@ def follow(
     from .session_text import exit_of_session
 
     progress = Progress(complain, make_ports("threads").clock)
-    asked = terminal() if on_ask == "ask" else None
-    with open_host(ctx, overrides=overrides, terminal=asked, on_event=progress.event, on_chunk=progress.chunk) as host:
+    with open_host(
+        ctx, overrides=overrides, terminal=terminal(), on_event=progress.event, on_chunk=progress.chunk
+    ) as host:
         for warning in host.config.warnings:
             complain(f"warning: {warning.text()}")
         document, number = interruptible(

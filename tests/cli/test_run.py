@@ -179,6 +179,23 @@ def test_an_approval_is_answered_from_elsewhere_once_and_the_session_goes_on(out
     assert (decided["status"], decided["answer"]["say"]) == ("granted", "go on")
 
 
+@pytest.mark.parametrize(
+    ("setting", "flag", "code"),
+    [("suspend", [], 10), ("deny", [], 11), ("auto", [], 11), ("suspend", ["--on-ask", "deny"], 11)],
+)
+def test_what_an_approval_does_is_as_the_files_say_unless_the_flag_says_otherwise(
+    outcomes: Site, harness: Command, setting: str, flag: list[str], code: int
+) -> None:
+    assert harness("run", "W-ASKS", "--set", f"run.on_ask={setting}", *flag)[:1] == (code,)
+
+
+def test_a_resume_asks_as_the_files_say(outcomes: Site, harness: Command) -> None:
+    code, waiting, _ = harness("run", "W-ASKS", "--set", "run.on_ask=suspend")
+    assert code == 10
+    assert harness("resume", waiting["id"])[:1] == (10,)
+    assert harness("resume", waiting["id"], "--on-ask", "deny")[:1] == (11,)
+
+
 def test_a_budget_that_is_reached_can_be_raised(outcomes: Site, harness: Command) -> None:
     code, stopped, _ = harness("run", "W-ASKS", "--yolo", "--budget", "calls=1")
     assert (code, [wait["kind"] for wait in stopped["waiting"]]) == (12, ["budget"])
