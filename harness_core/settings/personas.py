@@ -23,13 +23,13 @@ def persona_of(name: str, roles: Mapping[str, Persona]) -> Persona:
     output = OutputLimits()
     at: str | None = name
     while at is not None and at in roles:
-        found = roles[at]
+        persona = roles[at]
         said = {
-            key: value for key in ("model", "prompt", "tools") if (value := getattr(found, key)) is not None
+            key: value for key in ("model", "prompt", "tools") if (value := getattr(persona, key)) is not None
         }
-        output = _under(output, found.output)
+        output = _under(output, persona.output)
         merged = {**said, **merged}
-        at = found.extends
+        at = persona.extends
     return Persona.model_validate({**merged, "output": output})
 
 
