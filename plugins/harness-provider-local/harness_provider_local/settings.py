@@ -46,7 +46,9 @@ class Inference(_Settings):
     temperature: Annotated[float, Field(ge=0, le=5)] | None = Field(None, description="0 takes the likeliest token.")
     top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(None, description="Share of the probability used.")
     repeat_penalty: Annotated[float, Field(ge=0, le=5)] | None = Field(None, description="1 is no penalty.")
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = Field(None, description="Seed of the sampler.")
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = Field(
+        None, description="Seed of the sampler; absent: the session's, which the host sends, one higher an attempt."
+    )
     max_output_tokens: _Tokens | None = Field(None, description="Tokens of one reply; absent: what the context holds.")
 
 
