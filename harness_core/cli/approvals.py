@@ -136,10 +136,12 @@ def answer(ctx: click.Context, /, approval: str, **given: Any) -> int:
     """Answer an approval; the first answer stands, from wherever it came, and a later one is exit 1."""
     if given["decision"] is None:
         raise usage_error("one of --approve, --deny or --auto-session is needed")
+    from harness_core.shell.answering import Answered
+
     with open_host(ctx) as host:
         item = find_item(host, approval, doubts=False)
         result = host.answer(item["id"], given["decision"], say=given["say"], digest=given["digest"] or item["digest"])
-    stands = type(result).__name__ == "Answered"
+    stands = isinstance(result, Answered)
     document = {
         "schema": "harness.answer/1",
         "approval_id": item["id"],

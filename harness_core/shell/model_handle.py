@@ -68,19 +68,22 @@ class BoundModel:
         self.capabilities: Sequence[str] = entry.capabilities
         self.context_tokens = entry.context_tokens
         self.params: Mapping[str, Any] = {**entry.params, **params}
-        self.turn = 0
+        self.last_turn: int | None = None
+        # By scope: one role call may ask several questions side by side, and each scope is a conversation of its own.
         self._turns: dict[str, int] = {}
-        self._hashed: list[tuple[Message, bytes]] = []
-        self._stored: set[bytes] = set()
-        self._cleaned: list[tuple[Message, Message]] = []
+        self._hashed: dict[str, list[tuple[Message, bytes]]] = {}
+        self._cleaned: dict[str, list[tuple[Message, Message]]] = {}
+        self._turn_of_call: dict[str, int] = {}
+        self._stored: set[str] = set()
+        self._lock = services.ports.wait.lock()
 
     def complete(
         self, chat: ChatInput, *, scope: str = "", on_chunk: Callable[[Chunk], None] | None = None
     ) -> OracleResponse:
         self._recorder.check_open()
         turn = self._turns[scope] = self._turns.get(scope, 0) + 1
-        self.turn = turn
-        request = self._request(chat, turn)
+        self.last_turn = turn
+        request = self._request(chat, turn, scope)
         record, called, blobs = self._question(request, scope)
         if record is not None and record.ended is not None:
             return self._recorded(record)
@@ -93,13 +96,18 @@ class BoundModel:
                 reserve_tokens=reserve,
                 elapsed_seconds=self._active.seconds(),
             )
+            self._stored.update(blobs)  # now, and not before: a question beside this one may be stored first
         else:
             called = dict(record.intent)
         return self._ask(request, called, on_chunk or self._on_chunk)
 
+    def turn_of(self, call_id: str) -> int | None:
+        """The turn in which the model asked for that tool call; ``None`` for a call that no answer of its holds."""
+        return self._turn_of_call.get(call_id)
+
     # -- the question ---
 
-    def _request(self, chat: ChatInput, turn: int) -> ModelRequest:
+    def _request(self, chat: ChatInput, turn: int, scope: str) -> ModelRequest:
         shown = (
             []
             if chat.tools is None
@@ -110,20 +118,21 @@ class BoundModel:
         persona, stage, stage_attempt = self._routing
         return ModelRequest(
             model_id=self.model_id,
-            messages=self._clean(chat.messages),
+            messages=self._clean(chat.messages, scope),
             tools=shown,
             params=params,
             response_schema=self._redactor.value(chat.response_schema),
             routing=Routing(persona, stage, stage_attempt, turn),
         )
 
-    def _clean(self, messages: Sequence[Message]) -> list[Message]:
+    def _clean(self, messages: Sequence[Message], scope: str) -> list[Message]:
         """Each message without the secrets, whoever wrote it (D-18); looked at once, however many turns follow."""
-        known, self._cleaned = self._cleaned, []
+        known, cleaned = self._cleaned.get(scope, []), list[tuple[Message, Message]]()
         for index, message in enumerate(messages):
             same = index < len(known) and known[index][0] is message
-            self._cleaned.append((message, known[index][1] if same else self._redactor.message(message)))
-        return [clean for _, clean in self._cleaned]
+            cleaned.append((message, known[index][1] if same else self._redactor.message(message)))
+        self._cleaned[scope] = cleaned
+        return [clean for _, clean in cleaned]
 
     def _question(
         self, request: ModelRequest, scope: str
@@ -139,7 +148,7 @@ class BoundModel:
             params=params,
             tools={reference["name"]: reference["schemaHash"] for reference in references},
         )
-        digests, blobs = self._messages(request.messages, hasher)
+        digests, blobs = self._messages(request.messages, hasher, scope)
         blobs |= self._schemas(request, params.get("responseSchemaHash"))
         turn = request.routing.turn
         prompt_hash = hasher.hexdigest()
@@ -158,9 +167,11 @@ class BoundModel:
         }
         return record, called, blobs
 
-    def _messages(self, messages: Sequence[Message], hasher: PromptHasher) -> tuple[list[str], dict[str, bytes]]:
-        """Each message hashed once, however many turns follow; content is sent along the first time."""
-        known, self._hashed = self._hashed, []
+    def _messages(
+        self, messages: Sequence[Message], hasher: PromptHasher, scope: str
+    ) -> tuple[list[str], dict[str, bytes]]:
+        """Each message hashed once, however many turns follow; content is sent along until it is stored."""
+        known, hashed = self._hashed.get(scope, []), list[tuple[Message, bytes]]()
         digests: list[str] = []
         blobs: dict[str, bytes] = {}
         for index, message in enumerate(messages):
@@ -170,21 +181,19 @@ class BoundModel:
             else:
                 wire = message.to_wire()
                 value = hasher.add(wire)
-                if value not in self._stored:
+                if value.hex() not in self._stored:
                     blobs[value.hex()] = canonical(wire)
-                    self._stored.add(value)
-            self._hashed.append((message, value))
+            hashed.append((message, value))
             digests.append(value.hex())
+        self._hashed[scope] = hashed
         return digests, blobs
 
     def _schemas(self, request: ModelRequest, schema_hash: str | None) -> dict[str, bytes]:
-        """The schemas of tools and answer as shown, sent along the first time: what was shown is logged (I-40)."""
+        """The schemas of tools and answer as shown, sent along until stored: what was shown is logged (I-40)."""
         shown = {self._tools[tool.name].schema_hash: self._tools[tool.name].shown for tool in request.tools}
         if schema_hash is not None:
             shown[schema_hash] = lambda: dict(request.response_schema or {})
-        fresh = {value: content for value, content in shown.items() if bytes.fromhex(value) not in self._stored}
-        self._stored |= {bytes.fromhex(value) for value in fresh}
-        return {value: canonical(content()) for value, content in fresh.items()}
+        return {value: canonical(content()) for value, content in shown.items() if value not in self._stored}
 
     def _reservation(self, request: ModelRequest) -> int:
         """Prompt tokens and the longest reply; both are given back as far as they were not used."""
@@ -227,12 +236,12 @@ class BoundModel:
         return self._responded(called, done.value, timing)
 
     def _responded(self, called: Mapping[str, Any], answer: OracleResponse, timing: dict[str, Any]) -> OracleResponse:
-        answer = self._normalised(answer, called["turn"])
+        answer = self._normalised(answer, called)
+        self._took(answer, called["turn"])
         message = {"role": "assistant", "content": [part.to_wire() for part in answer.content]}
         content = canonical(message)
         message_ref = digest(message)
         usage = answer.usage
-        self.usage = self.usage + usage
         spent = usage.total_tokens if usage.known else max(usage.total_tokens, called.get("reservedTokens", 0))
         response: dict[str, Any] = {
             "toolCalls": [call.to_wire() for call in answer.tool_calls or ()],
@@ -260,17 +269,24 @@ class BoundModel:
         )
         return answer
 
-    def _normalised(self, answer: OracleResponse, turn: int) -> OracleResponse:
+    def _took(self, answer: OracleResponse, turn: int) -> None:
+        """Count what an answer used and remember which calls are its."""
+        with self._lock:
+            self.usage = self.usage + answer.usage
+            self._turn_of_call.update({call.call_id: turn for call in answer.tool_calls or ()})
+
+    def _normalised(self, answer: OracleResponse, called: Mapping[str, Any]) -> OracleResponse:
         """Secrets out, and every tool call under an id of its own: absent or repeated ones are derived (D-5)."""
+        turn, scope = called["turn"], called["scope"]
         wire = self._redactor.value(answer.to_wire())
         seen: set[str] = set()
         renamed: list[str] = []
         for index, call in enumerate(wire.get("toolCalls") or ()):
             given = call["callId"]
-            if not given or given in seen or not _fits(given):
-                call["callId"] = derive("call", self._recorder.role_call_id, turn, index)
+            if scope or not given or given in seen or not _fits(given):
+                call["callId"] = derive("call", self._recorder.role_call_id, scope, turn, index)
             else:
-                # Ids of different turns may be equal as well; the turn makes them apart.
+                # Ids of different turns may be equal as well; the turn keeps them apart.
                 call["callId"] = f"{given}-t{turn}"
             seen.add(given)
             renamed.append(call["callId"])
@@ -309,14 +325,15 @@ class BoundModel:
             error = record.ended["error"]
             raise ProviderError(error["message"], code=error.get("code", "provider.unavailable"))
         response = record.ended["response"]
-        self.usage = self.usage + Usage.from_wire(response["usage"])
         message = self._read_message(response["messageRef"])
-        return OracleResponse(
+        answer = OracleResponse(
             content=message.content,
             tool_calls=tuple(ToolCallRequest.from_wire(call) for call in response.get("toolCalls", ())) or None,
             finish_reason=response["finishReason"],
-            usage=response["usage"],
+            usage=Usage.from_wire(response["usage"]),
         )
+        self._took(answer, record.intent["turn"])
+        return answer
 
     def _read_message(self, ref: str) -> Message:
         return Message.from_json_bytes(self._recorder.read_blob(ref))

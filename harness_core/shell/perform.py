@@ -13,6 +13,7 @@ from harness_core.kernel.commands import (
     ContextReady,
     EffectFailed,
     RoleFailed,
+    RoleSuspended,
     Unanswered,
 )
 from harness_core.kernel.context import Item, assemble
@@ -222,7 +223,7 @@ class Performer:
             return RoleFailed(payload["role_call_id"], self._envelope(error))
         setup = self.role_setup(request, role)
         outcome = self._run_in_time(request, setup)
-        if request.suspended is None and type(outcome).__name__ == "RoleSuspended":
+        if request.suspended is None and isinstance(outcome, RoleSuspended):
             self.services.ports.reach("role.suspended")
         return outcome
 
@@ -231,8 +232,10 @@ class Performer:
         limit = self._visit()[1].timeout_seconds
         if limit is None:
             return run_role(request, setup, services=self.services, store=self.store)
-        with self.services.deadlines.limit(self.services.cancel, limit) as token:
-            services = attrs.evolve(self.services, cancel=token, late_cancel=token)
+        deadlines, services = self.services.deadlines, self.services
+        # Two tokens, since a cancel stops a tool at once and a model call only after its grace (K-30).
+        with deadlines.limit(services.cancel, limit) as token, deadlines.limit(services.late_cancel, limit) as late:
+            services = attrs.evolve(services, cancel=token, late_cancel=late)
             outcome = run_role(request, setup, services=services, store=self.store)
         if isinstance(outcome, RoleFailed) and token.reason == "timeout":
             error = RoleError(f"the attempt took longer than {limit:g} s", code="role.timeout")

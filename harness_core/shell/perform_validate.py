@@ -155,14 +155,15 @@ def _merged(base: dict[str, Any], verdicts: list[Verdict], stage: StagePlan, sit
             payload |= _body(verdicts, stage, site, blobs)
         except HarnessError as error:
             envelope = ErrorEnvelope.from_exception(error, with_stack=False).to_wire()
-            errors = [{"validator": "payload", **envelope}]
+            errors = site.services.redactor.value([{"validator": "payload", **envelope}])
             return Validated(effect_id, "errored", {**base, "errors": errors}, {})
     return Validated(effect_id, "passed", payload, blobs)
 
 
 def _body(verdicts: list[Verdict], stage: StagePlan, site: ValidateSite, blobs: dict[str, bytes]) -> dict[str, Any]:
     """The one normalised body and its status; two validators may not make two artifacts of one output."""
-    bodies = {digest(verdict.body): verdict.body for verdict in verdicts if verdict.body is not None}
+    said = [site.services.redactor.value(verdict.body) for verdict in verdicts if verdict.body is not None]
+    bodies = {digest(body): body for body in said}
     if len(bodies) != 1:
         raise PluginError(f"{len(bodies)} normalised bodies of one output", code="validation.no_body")
     ((body_ref, body),) = bodies.items()

@@ -92,14 +92,17 @@ class CallContextOfRole:
 
     def call_tools(self, calls: Sequence[ToolCallRequest]) -> Sequence[ToolOutcome]:
         self.call_recorder.check_open()
-        turn = self.model.turn
-        if turn == 0:
-            raise RoleError("a role passes a model's calls on after it asked one", code="role.no_model_turn")
-        made = [ToolCall(call.call_id, "model", call.tool_name, self._clean(call.args), turn=turn) for call in calls]
+        made = [self._of_model(call) for call in calls]
         if len(made) == 1:
             return [self._run_model_call(made[0])]
         with self.call_recorder.side_by_side():
             return self._run_side_by_side(made)
+
+    def _of_model(self, call: ToolCallRequest) -> ToolCall:
+        turn = self.model.turn_of(call.call_id) or self.model.last_turn
+        if turn is None:
+            raise RoleError("a role passes a model's calls on after it asked one", code="role.no_model_turn")
+        return ToolCall(call.call_id, "model", call.tool_name, self._clean(call.args), turn=turn)
 
     def call_from_code(self, name: str, args: Mapping[str, Any], scope: str) -> ToolOutcome:
         """One call by the role's own code, told apart from equal ones by counting them (A-73)."""

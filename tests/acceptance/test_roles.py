@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,15 @@ CALL = [kind for kind in EVENTS if kind.startswith("harness.")]
 def bound(name: str) -> dict[str, Any]:
     """A harness.yaml that lets this role answer for agent stages."""
     return {"bind": {"worker.ai-generate": name}}
+
+
+@pytest.fixture
+def quick_switches() -> Iterator[None]:
+    """Threads that take turns a thousand times as often: what is shared by mistake is seen to be."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
 
 def text_of(session: Any) -> Any:
@@ -267,6 +278,18 @@ def test_turns_count_from_one_within_their_scope(play: Any) -> None:
     session.run()
     called = session.payloads("harness.model.called")
     assert [(one["scope"], one["turn"]) for one in called] == [("", 1), ("", 2), ("s", 1)]
+
+
+def test_questions_asked_side_by_side_keep_to_their_own_messages(play: Any, quick_switches: None) -> None:
+    session = play(says("yes"), says("yes"), harness=bound("asking-at-once"))
+    session.run()
+    called = session.payloads("harness.model.called")
+    assert sorted((one["scope"], one["turn"]) for one in called) == [(scope, n) for scope in "ABCD" for n in (1, 2)]
+    for one in called:
+        assert len(one["request"]["messages"]) == 1500
+        messages = [json.loads(session.host.store.blob(ref)) for ref in one["request"]["messages"]]
+        assert {message["content"][0]["text"][0] for message in messages} == {one["scope"]}
+    assert session.host.replay("@last", "skip-inference")["equal"]
 
 
 @pytest.mark.req("A-73", "A-74")

@@ -41,8 +41,9 @@ def test_a_cancel_signals_the_tool_and_ends_the_session(play: Any) -> None:
 
 
 @pytest.mark.req("A-31")
-def test_a_model_call_in_flight_may_end_within_the_grace(play: Any) -> None:
-    session = play(says("late", delay_ms=300))
+@pytest.mark.parametrize("limit", [{}, {"timeout_sec": 60}])
+def test_a_model_call_in_flight_may_end_within_the_grace(play: Any, limit: dict[str, int]) -> None:
+    session = play(says("late", delay_ms=300), stages=one_stage(**limit))
     found = session.host.start("Go.")
     session.until("harness.model.called")
     session.host.cancel(found)

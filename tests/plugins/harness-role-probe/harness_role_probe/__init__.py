@@ -31,6 +31,7 @@ _NAMES = (
     "unasked",
     "keeping",
     "asking",
+    "asking-at-once",
     "impostor",
 )
 

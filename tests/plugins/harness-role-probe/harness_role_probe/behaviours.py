@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -174,6 +175,23 @@ def asking(task: RoleTask, ctx: RoleContext) -> Any:
     return _said([ctx.model.complete(_question(text), scope=scope).text for text, scope in asked])
 
 
+def asking_at_once(task: RoleTask, ctx: RoleContext) -> Any:
+    """Asks in four scopes side by side, each about many messages of its own, and twice in each."""
+    answers: dict[str, list[str]] = {}
+    together = threading.Barrier(4)
+
+    def ask(scope: str) -> None:
+        messages = [Message(role="user", content=(TextPart(text=f"{scope}{number}"),)) for number in range(1500)]
+        chat = ChatInput(messages=messages)
+        with suppress(threading.BrokenBarrierError):  # a replay runs one after the other
+            together.wait(0.2)
+        answers[scope] = [ctx.model.complete(chat, scope=scope).text or "" for _ in range(2)]
+
+    for one in [ctx.ports.spawn(ask, scope) for scope in "ABCD"]:
+        one.join()
+    return _said(sorted(answers.items()))
+
+
 def impostor(task: RoleTask, ctx: RoleContext) -> Any:
     """Tries to write events that are the host's to write."""
     for kind in ("harness.model.called", "session.cancelled", "session.completed"):
@@ -201,6 +219,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
         unasked,
         keeping,
         asking,
+        asking_at_once,
         impostor,
     )
 }
