@@ -139,7 +139,7 @@ def dying(task: RoleTask, ctx: RoleContext) -> Any:
 def counting(task: RoleTask, ctx: RoleContext) -> Any:
     """Makes equal calls and tells their results apart; the last one waits for a person."""
     tool = ctx.tools["effects_unkeyed"]
-    found = [tool.execute({"note": "same"}) for _ in range(2)]
+    found = [tool.execute({"note": "same"}) for _ in range(8)]
     found += [tool.execute({"note": "same"}, scope=scope) for scope in ("one", "two")]
     _call(ctx, "effects_network", "last")
     return _said(len(found))
@@ -176,7 +176,7 @@ def asking(task: RoleTask, ctx: RoleContext) -> Any:
 
 
 def asking_at_once(task: RoleTask, ctx: RoleContext) -> Any:
-    """Asks in four scopes side by side, each about many messages of its own, and twice in each."""
+    """Asks in four scopes side by side, each about many messages of its own, and eight times in each."""
     answers: dict[str, list[str]] = {}
     together = threading.Barrier(4)
 
@@ -185,7 +185,7 @@ def asking_at_once(task: RoleTask, ctx: RoleContext) -> Any:
         chat = ChatInput(messages=messages)
         with suppress(threading.BrokenBarrierError):  # a replay runs one after the other
             together.wait(0.2)
-        answers[scope] = [ctx.model.complete(chat, scope=scope).text or "" for _ in range(2)]
+        answers[scope] = [ctx.model.complete(chat, scope=scope).text or "" for _ in range(8)]
 
     for one in [ctx.ports.spawn(ask, scope) for scope in "ABCD"]:
         one.join()
