@@ -84,7 +84,7 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
 @click.argument("session", metavar=SESSION)
 @budget_option
 @on_ask_option
-@click.option("--accept-drift", is_flag=True, help="Go on under the configuration as it is now, and record that.")
+@click.option("--accept-drift", is_flag=True, help="Go on under the configuration as it is now.")
 @json_option
 @click.pass_context
 def resume(ctx: click.Context, /, session: str, **given: Any) -> int:

@@ -100,11 +100,11 @@ class Journal:
             for record in records.values():
                 record.used = record.used or record.ended is not None
 
-    def unsettled(self) -> Iterator[CallRecord]:
-        """Unkeyed calls whose result was lost."""
+    def unkeyed(self) -> Iterator[CallRecord]:
+        """Tool calls that were started and may not happen twice, ended or not."""
         for records in (self.by_model, self.by_code):
             for record in records.values():
-                if record.ended is None and record.intent.get("effectClass") == "unkeyed":
+                if record.intent.get("effectClass") == "unkeyed":
                     yield record
 
     def first_unused(self) -> CallRecord | None:

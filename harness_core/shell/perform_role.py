@@ -29,7 +29,7 @@ from harness_hookspecs.role import (
 from harness_hookspecs.store import Store, StoredEvent
 
 from .dispatcher import CallSite, Dispatcher, effect_id
-from .journal import Journal
+from .journal import CallRecord, Journal
 from .manifests import MadeManifest, worker_manifest
 from .model_handle import BoundModel, ModelEntry
 from .perform_attempt import attempt
@@ -158,18 +158,30 @@ class _RoleCall:
         try:
             return self._run()
         except Drift as drift:
-            if not self._may_begin_anew():
+            if self._services.loop.state.migrated_seq <= self._request.seq:
                 raise
+            done = self._done_for_good()
+            if done:  # nobody who accepts a change says with it that they may happen twice (I-16)
+                raise Drift(
+                    f"{drift.message}; the call cannot begin anew, since it would do again: {', '.join(done)}",
+                    code=drift.code,
+                    hint="undo the change and resume with --accept-drift, or cancel the session",
+                    **drift.facts,
+                ) from drift
             return self._failed(RoleError(drift.message, code=MIGRATED))
 
-    def _may_begin_anew(self) -> bool:
-        """Whether somebody accepted a change since the call began, and nothing it did is unknown."""
-        state = self._services.loop.state
-        lost = (
-            effect_id(self._role_call_id, record.intent["callId"], record.starts)
-            for record in self._recorder.journal.unsettled()
-        )
-        return state.migrated_seq > self._request.seq and all(effect in state.settled for effect in lost)
+    def _done_for_good(self) -> list[str]:
+        """The tools of unkeyed calls that have happened, or of which nobody knows whether they have."""
+        settled = self._services.loop.state.settled
+        return [
+            str(record.intent["toolName"])
+            for record in self._recorder.journal.unkeyed()
+            if record.ended is not None
+            or settled.get(self._effect_of(record), {}).get("outcome") != "never_happened"
+        ]
+
+    def _effect_of(self, record: CallRecord) -> str:
+        return effect_id(self._role_call_id, record.intent["callId"], record.starts)
 
     def _run(self) -> RoleReturned | RoleFailed | RoleSuspended:
         result, error = self._run_bound()

@@ -16,6 +16,9 @@ from tests.reference import REFERENCE, calls, cases, says, write_reference
 CASES = cases("runtime")
 ASK = [calls(("unkeyed", {"note": "before"})), calls(("network", {"note": "asked"})), says("done")]
 
+FREE = [calls(("pure", {"note": "before"})), *ASK[1:]]
+"""The same, with nothing done that may not be done twice."""
+
 
 def models(**other: Any) -> dict[str, Any]:
     """Two entries of the same script; the keys given replace those of the one that is used."""
@@ -166,7 +169,7 @@ def test_a_role_that_became_another_one_stops_the_resume_and_names_the_field(
 ) -> None:
     from harness_role_workflow.role import WorkflowRole
 
-    session = play(*ASK)
+    session = play(*FREE)
     session.run()
     session.answer(session.pending()[0])
     facts = {"prompt_template_version": "workflow/2", "addendum_hash": "0" * 64}
@@ -178,22 +181,20 @@ def test_a_role_that_became_another_one_stops_the_resume_and_names_the_field(
         assert (caught.value.code, exit_of(caught.value)) == ("role.manifest_drift", 3)
         assert "promptTemplateVersion: 'workflow/1' -> 'workflow/2'" in caught.value.message
     assert len(session.payloads("harness.model.called")) == 2
-    assert session.effects() == ["before"]
     assert session.resume(accept_drift=True)["status"] == "awaiting_approval"  # it begins the attempt anew
     assert len(session.payloads("config.migrated")) == 1
 
 
 @pytest.mark.inv("I-19")
 def test_an_accepted_change_is_recorded_and_the_session_goes_on_under_it(play: Any) -> None:
-    session = play(*ASK, models=models())
+    session = play(*FREE, models=models())
     session.run()
     session.site.write("models", models(default="other"))
     session.reopen()
     assert session.resume(accept_drift=True)["status"] == "awaiting_approval"
     [migrated] = session.payloads("config.migrated")
     assert {"key": "models.default", "old": "scripted", "new": "other"} in migrated["changes"]
-    assert session.effects() == ["before", "before"]  # the attempt under the old model is over, a new one has begun
-    [retry] = session.payloads("retry.scheduled")
+    [retry] = session.payloads("retry.scheduled")  # the attempt under the old model is over, a new one has begun
     assert retry["code"] == "config.migrated"
     assert len(session.pending()) == 1  # what the old attempt asked is not asked any more
     session.answer(session.pending()[0])
@@ -201,6 +202,24 @@ def test_an_accepted_change_is_recorded_and_the_session_goes_on_under_it(play: A
     called = session.payloads("harness.model.called")
     assert [one["request"]["model"]["modelId"] for one in called] == ["scripted"] * 2 + ["other"] * 3
     assert session.host.session("@last")["config_hash"] == migrated["new_digest"]
+    assert session.host.replay("@last", "skip-inference")["equal"]
+
+
+@pytest.mark.inv("I-16", "I-19")
+def test_no_accepted_change_does_again_what_may_not_happen_twice(play: Any) -> None:
+    session = play(*ASK, models=models())
+    session.run()
+    session.site.write("models", models(default="other"))
+    session.reopen()
+    with pytest.raises(Drift) as caught:
+        session.resume(accept_drift=True)
+    assert "effects_unkeyed" in caught.value.message
+    assert session.effects() == ["before"]
+    session.site.write("models", models())  # what the message says: undo it
+    session.reopen()
+    session.answer(session.pending()[0])
+    assert session.resume(accept_drift=True)["status"] == "completed"
+    assert session.effects() == ["before", "asked"]
     assert session.host.replay("@last", "skip-inference")["equal"]
 
 
