@@ -284,7 +284,8 @@ def test_questions_asked_side_by_side_keep_to_their_own_messages(play: Any, quic
     session = play(says("yes"), says("yes"), harness=bound("asking-at-once"))
     session.run()
     called = session.payloads("harness.model.called")
-    assert sorted((one["scope"], one["turn"]) for one in called) == [(scope, n) for scope in "ABCD" for n in range(1, 9)]
+    expected = [(scope, turn) for scope in "ABCD" for turn in range(1, 9)]
+    assert sorted((one["scope"], one["turn"]) for one in called) == expected
     for one in called:
         assert len(one["request"]["messages"]) == 1500
         messages = [json.loads(session.host.store.blob(ref)) for ref in one["request"]["messages"]]
