@@ -120,6 +120,7 @@ def _entered(state: SessionState, event: Event) -> None:
         executor=payload["executor"],
         model=payload["model"],
         max_attempts=payload["max_attempts"],
+        entered_seq=event.seq,
     )
 
 

@@ -82,6 +82,7 @@ class Visit:
     executor: str
     model: str
     max_attempts: int
+    entered_seq: int = 0  # its first event: none of it is before
     attempt: int = 1
     retries: int = 0
     passed: list[str] = attrs.Factory(list)

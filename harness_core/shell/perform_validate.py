@@ -133,7 +133,7 @@ def _tool_log(visit: Visit, site: ValidateSite) -> tuple[Any, ...]:
     site.services.loop.flush()
     marker = f'"stage_visit_id":"{visit.visit_id}"'.encode()
     log = []
-    for event in site.store.read(site.stream):
+    for event in site.store.read(site.stream, after=visit.entered_seq):
         if event.type in _TOOL_ENDINGS and marker in event.refs:
             payload = loads_trusted(event.payload)
             log.append({"name": payload["toolName"], "args": payload["args"], "ok": _TOOL_ENDINGS[event.type]})

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness_core.shell.perform_validate import ValidateSite
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.errors import PluginError
 from harness_hookspecs.validator import LEVELS
@@ -96,6 +97,31 @@ def test_two_validators_of_one_level_both_report_and_one_refusal_is_enough(
     assert said == expected
     assert ("artifact.accepted" in session.types()) == passed
     assert session.host.replay("@last", "skip-inference")["equal"]
+
+
+def test_a_validator_is_given_the_tools_of_its_visit_and_no_earlier_visit_is_read_for_it(
+    play: Any, install: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = install("seen", level="semantic", does="passes")
+    stages = {name: one_stage(on_success=goto)["stages"]["work"] for name, goto in (("a", "b"), ("b", "completed"))}
+    replies = [{"when": {"turn": 1}, **calls(("pure", {}))}, {"when": {"turn": 2}, **says("the text")}]
+    session = play(*replies, stages={"initial": "a", "stages": stages})
+    begun = []
+
+    def site(session_id: str, stream: str, parts: Any, services: Any, store: Any) -> ValidateSite:
+        class Watched:
+            def read(self, stream: str, *, after: int = 0) -> Any:
+                begun.append(after)
+                return store.read(stream, after=after)
+
+        watched: Any = Watched()
+        return ValidateSite(session_id, stream, parts, services, watched)
+
+    monkeypatch.setattr("harness_core.shell.perform.ValidateSite", site)
+    assert session.run()["status"] == "completed"
+    said = [one["message"] for ended in session.payloads("validation.passed") for one in ended["findings"]]
+    assert said == [expected[2]] * 2
+    assert begun == [event.seq for event in session.events() if event.type == "stage.entered"]
 
 
 @pytest.mark.inv("I-24")
