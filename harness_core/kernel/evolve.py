@@ -284,7 +284,7 @@ def _approval_ended(state: SessionState, event: Event) -> None:
     approval.ended = dict(event.payload)
     approval.grant_event_id = event.id
     state.pending.pop(approval.approval_id, None)
-    if approval.status in ("granted", "bypassed"):
+    if approval.payload["subject"] == "tool" and approval.status in ("granted", "bypassed"):  # no call uses a gate's
         state.unused[event.id] = approval.approval_id
     _count_decision(state, approval, 1)
     if event.payload.get("scope") == "session":

@@ -125,7 +125,7 @@ class SessionState:
     open: dict[str, OpenRequest] = attrs.Factory(dict)
     approvals: dict[str, Approval] = attrs.Factory(dict)  # all of them: to look one up, never to walk over
     pending: dict[str, Approval] = attrs.Factory(dict)  # those that nobody has decided
-    unused: dict[str, str] = attrs.Factory(dict)  # event of a grant that no call has used -> its approval
+    unused: dict[str, str] = attrs.Factory(dict)  # event of a tool's grant no call has used -> its approval
     questions: dict[str, dict[str, list[str]]] = attrs.Factory(dict)  # open role call -> its call -> its approvals
     decided: dict[str, int] = attrs.Factory(dict)  # what was decided (``Approval.decision``) -> how often
     commands: set[str] = attrs.Factory(set)  # ids of those received: two readers of the inbox may bring one twice

@@ -193,6 +193,7 @@ def test_a_gated_artifact_waits_for_an_answer_and_counts_after_it() -> None:
     assert "artifact.accepted" not in play.types()
     facts = answer(play, "approve")
     assert facts[:2] == ["command.received", "approval.granted"]
+    assert play.state.unused == {}  # no call will ever use it
     assert facts[-5:] == [
         "validation.passed",
         "artifact.accepted",
