@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -20,10 +20,7 @@ from .hosting import SESSION, open_host, usage_error
 from .noun import NounGroup
 from .output import emit, json_option
 from .session_text import content_lines, short
-from .waiting import every_item, find_item, waiting_items
-
-if TYPE_CHECKING:
-    from harness_core.shell.host import Host
+from .waiting import doubts, find_item, waiting_items
 
 __all__ = ["approvals"]
 
@@ -139,7 +136,7 @@ def answer(ctx: click.Context, /, approval: str, **given: Any) -> int:
     from harness_core.shell.answering import Answered
 
     with open_host(ctx) as host:
-        item = find_item(host, approval, doubts=False)
+        item = find_item(host, approval, in_doubt=False)
         result = host.answer(item["id"], given["decision"], say=given["say"], digest=given["digest"] or item["digest"])
     stands = isinstance(result, Answered)
     document = {
@@ -178,9 +175,9 @@ def settle(ctx: click.Context, effect: str, outcome: str | None, value: str | No
         raise usage_error("--value only goes with --happened")
     result = _value(value)
     with open_host(ctx) as host:
-        doubts = {item["id"]: item for item in waiting_items(host) if item["kind"] == "in_doubt"}
+        known = {item["id"]: item for item in doubts(host)}
         hint = "harness approvals lists effects in doubt"
-        item = doubts[resolve_one(effect, list(doubts), "effect", hint=hint)]
+        item = known[resolve_one(effect, list(known), "effect", hint=hint)]
         settled = host.settle(item["id"], outcome, value=result)
     document = {"schema": "harness.settled/1", "session_id": item["session_id"], **settled}
     emit(ctx, document, _settled)
@@ -213,12 +210,8 @@ def _settled(document: Mapping[str, Any]) -> str:
 def history(ctx: click.Context, session: str | None) -> None:
     """List every approval of this project's sessions, or of one: who answered, how, and what it was bound to."""
     with open_host(ctx) as host:
-        items = every_item(host, _chosen(host, session))
+        items = host.approvals(session, history=True, every_project=False)
     emit(ctx, {"schema": "harness.approvals/1", "items": items}, _history)
-
-
-def _chosen(host: Host, session: str | None) -> list[str]:
-    return [host.find(session)] if session is not None else [one["id"] for one in host.sessions()]
 
 
 def _history(document: Mapping[str, Any]) -> str:

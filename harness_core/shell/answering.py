@@ -12,7 +12,6 @@ from harness_hookspecs.kit.codec import loads_trusted
 from .redaction import inbox_row
 
 if TYPE_CHECKING:
-    from harness_core.kernel.state import Approval, SessionState
     from harness_hookspecs.store import Store
 
     from .redaction import Redactor
@@ -21,7 +20,6 @@ __all__ = [
     "AlreadyAnswered",
     "Answered",
     "answer_command_id",
-    "approval_document",
     "find_approval",
     "person",
     "post_answer",
@@ -48,33 +46,8 @@ def answer_command_id(approval_id: str) -> str:
     return f"answer:{approval_id}"
 
 
-def approval_document(approval: Approval, state: SessionState) -> dict[str, Any]:
-    """What is asked, bound to what, and who decided; ``ended`` when its session did before anyone could."""
-    payload = approval.payload
-    open_no_more = state.final and approval.status == "pending"
-    ended = approval.ended or {}
-    return {
-        "id": approval.approval_id,
-        "session_id": state.session_id,
-        "status": "ended" if open_no_more else approval.status,
-        "subject": payload["subject"],
-        "name": payload["name"],
-        "tier": payload["tier"],
-        "args": payload["args"],
-        "digest": payload["digest"],
-        "rule": payload["rule"],
-        "stage": state.visit.stage if state.visit is not None else "",
-        "preview_ref": payload.get("preview_ref"),
-        "by": ended.get("by"),
-        "kind": ended.get("kind"),
-        "scope": ended.get("scope"),
-        "say": ended.get("say"),
-        "consumed": approval.consumed,
-    }
-
-
-def find_approval(named: str, known: Iterable[Mapping[str, Any]], store: Store) -> Mapping[str, Any]:
-    """The approval of that id or of either end of it; one whose answer is posted and not taken yet is answered.
+def find_approval(named: str, known: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The approval of that id or of either end of it.
 
     Raises:
         NotFound: There is none, or more than one.
@@ -83,11 +56,7 @@ def find_approval(named: str, known: Iterable[Mapping[str, Any]], store: Store) 
     if len(matching) != 1:
         said = "no approval" if not matching else f"{len(matching)} approvals"
         raise NotFound(f"{said} of that name: {named}", code="approval.not_found", hint="harness approvals lists them")
-    found = matching[0]
-    posted = store.posted(answer_command_id(found["id"]))
-    if posted is not None and found["status"] in ("pending", "ended"):
-        return {**found, "status": "answered", "by": loads_trusted(posted.body)["body"]["by"]}
-    return found
+    return matching[0]
 
 
 def _is_named(said: str, approval_id: str) -> bool:
@@ -106,10 +75,10 @@ def post_answer(
     """
     if decision not in ("approve", "deny", "auto_session"):
         raise Refused(f"{decision!r} is not approve, deny or auto_session", code="approval.decision")
-    if found["status"] == "ended":
+    if found["status"] == "closed":
         raise IllegalMove(f"the session of {found['id']} has ended; nothing can be answered", code="state.final")
     if found["status"] != "pending":
-        return AlreadyAnswered(found["by"] or "somebody")
+        return AlreadyAnswered(found["answer"]["by"])
     if found["digest"] != digest:
         raise Refused("the answer is bound to other arguments than those that are asked about", code="approval.digest")
     body: dict[str, Any] = {"approval_id": found["id"], "decision": decision, "digest": digest}

@@ -16,7 +16,6 @@ from harness_hookspecs.kit.frozen import freeze
 from .answering import (
     AlreadyAnswered,
     Answered,
-    approval_document,
     find_approval,
     person,
     post_answer,
@@ -42,6 +41,8 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 """One busy Python thread slows commits a hundredfold at the default of 5 ms (D-3)."""
 
 FOLLOW_LOOK_SECONDS = 0.25
+
+_FINAL = ("completed", "failed", "cancelled")
 
 
 class Host:
@@ -265,7 +266,7 @@ class Host:
             Refused: ``approval.digest``: the answer is about something else; ``approval.decision``: not a decision.
             IllegalMove: ``state.final``: its session has ended.
         """
-        found = find_approval(approval_id, self.approvals(history=True), self.store)
+        found = find_approval(approval_id, self.approvals(history=True))
         answered = post_answer(
             found, decision, self.store, self._opened.redactor, digest=digest, say=say, by=by or person()
         )
@@ -300,13 +301,24 @@ class Host:
         self._nudge(found)
         return {"session": found, "id": stands.command_id, "taken_seq": stands.taken_seq, **loads_trusted(stands.body)}
 
-    def approvals(self, *, history: bool = False) -> Sequence[Mapping[str, Any]]:
-        """Pending approvals of every session, oldest first; with ``history`` the decided ones too."""
-        from .replaying import fold_session
+    def approvals(
+        self, session_id: str | None = None, *, history: bool = False, every_project: bool = True
+    ) -> Sequence[Mapping[str, Any]]:
+        """Approvals of all sessions or of one, oldest first: those that nobody answered, with ``history`` all.
 
-        states = [fold_session(self.store, document["id"]) for document in self.sessions(every_project=True)]
-        found = [approval_document(approval, state) for state in states for approval in [*state.approvals.values()]]
-        return [item for item in found if history or item["status"] == "pending"]
+        They are the items of ``harness.approvals/1``.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        from . import views
+
+        if session_id is not None:
+            looked_at = [self.find(session_id)]
+        else:
+            every = self.sessions(every_project=every_project)
+            looked_at = [one["id"] for one in every if history or one["status"] not in _FINAL]
+        return views.approvals(self.store, looked_at, history=history)
 
     # -- looking ---
 

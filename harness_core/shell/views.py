@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness_core.kernel.projections.artifacts import artifact_items, digest_of_ref
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.naming import LAST, resolve_session
 from harness_hookspecs.errors import NotFound
+from harness_hookspecs.kit.codec import loads_trusted
+
+from .answering import answer_command_id
 
 # A command takes one look: what only that look needs is imported where it is taken.
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from .config.effective import EffectiveConfig
 
 __all__ = [
+    "approvals",
     "artifact_bytes",
     "artifacts",
     "configured_stages",
@@ -48,6 +52,35 @@ def find_session(reference: str, ours: Sequence[str], every: Sequence[str]) -> s
         NotFound: None or several fit.
     """
     return resolve_session(reference, ours if reference == LAST else every)
+
+
+def approvals(store: Store, sessions: Iterable[str], *, history: bool) -> list[dict[str, Any]]:
+    """The approvals of these sessions, oldest first: those that nobody answered, or with ``history`` all (B-127)."""
+    from harness_core.kernel.projections.approvals import approval_items
+
+    every = (item for one in sessions for item in approval_items(_events(store, one), one, history=history))
+    items = [_with_posted(store, item) for item in every]
+    kept = [item for item in items if history or item["status"] == "pending"]
+    return sorted(kept, key=lambda item: (item["requested_at"], item["id"]))
+
+
+def _with_posted(store: Store, item: dict[str, Any]) -> dict[str, Any]:
+    """An answer that lies in the inbox stands already; it counts as soon as its session goes on."""
+    posted = store.posted(answer_command_id(item["id"])) if item["status"] == "pending" else None
+    if posted is None:
+        return item
+    body = loads_trusted(posted.body)["body"]
+    answer = {
+        "by": body["by"],
+        "via": body["kind"],
+        "scope": "session" if body["decision"] == "auto_session" else "once",
+        "say": body.get("say"),
+        "reason": f"{body['decision']}; takes effect when the session goes on",
+        "digest": body["digest"],
+        "at": None,
+        "seq": None,
+    }
+    return {**item, "status": "answered", "answer": answer}
 
 
 # -- documents about one session ---

@@ -7,11 +7,14 @@ import threading
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from harness_core import Host
+from harness_core.cli.main import main
+from harness_core.cli.published import published_schema
 from harness_core.cli.session_text import exit_of_session
 from harness_core.kernel.approvals import approval_digest
-from harness_hookspecs.errors import NotFound, Refused
+from harness_hookspecs.errors import IllegalMove, NotFound, Refused
 from tests.reference import POLICIES, calls, cases, one_stage, says
 
 CASES = cases("runtime")
@@ -139,7 +142,9 @@ def test_a_grant_covers_one_call_and_the_same_arguments_elsewhere_are_asked_abou
         session.resume()
         assert session.effects() == ["a", "a", "b"][:count]
     assert len(set(seen)) == 6
-    assert all(item["consumed"] for item in session.host.approvals(history=True))
+    granted = [event.id for event in session.events() if event.type == "approval.granted"]
+    started = [event for event in session.events() if event.type == "harness.tool_call.started"]
+    assert [json.loads(event.refs)["causation_id"] for event in started] == granted
 
 
 @pytest.mark.inv("I-23", "I-5")
@@ -201,6 +206,42 @@ def test_a_pending_approval_outlives_its_process(play: Any) -> None:
     session.answer(before[0])
     assert session.resume()["status"] == "completed"
     assert session.effects() == ["a"]
+
+
+# ------------------------------------------------------------------------------------------- what is said of them
+
+
+@pytest.mark.req("B-127")
+def test_every_approval_is_one_document_for_library_and_terminal_and_names_the_stage_that_asked(
+    play: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = (one_stage(on_success=goto)["stages"]["work"] for goto in ("check", "completed"))
+    asks = [{"when": {"stage": name, "turn": 1}, **calls(("network", {"note": name}))} for name in ("work", "check")]
+    replies = [*asks, {"when": {"stage": "work"}, **says("done")}]
+    session = play(*replies, stages={"initial": "work", "stages": {"work": one, "check": two}})
+    session.run()
+    session.answer(session.pending()[0], by="ann", say="go on")
+    assert seen_by_all(session, capsys) == [("work", "answered", "ann")]
+    assert session.pending() == []
+    session.resume()
+    assert seen_by_all(session, capsys) == [("work", "granted", "ann"), ("check", "pending", None)]
+    [waiting] = session.pending()
+    session.host.cancel("@last")
+    assert seen_by_all(session, capsys) == [("work", "granted", "ann"), ("check", "closed", None)]
+    with pytest.raises(IllegalMove) as caught:
+        session.answer(waiting)
+    assert caught.value.code == "state.final"
+
+
+def seen_by_all(session: Any, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str, str | None]]:
+    """Stage, status and who answered of each approval, once both doors give the published document of it."""
+    items = session.host.approvals(history=True)
+    capsys.readouterr()
+    assert main(["approvals", "history", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["items"] == items
+    Draft202012Validator(published_schema("harness.approvals/1")).validate(shown)
+    return [(item["stage"], item["status"], item["answer"] and item["answer"]["by"]) for item in items]
 
 
 # ---------------------------------------------------------------------------------------------- several at once
