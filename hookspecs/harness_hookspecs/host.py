@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from .artifact import ArtifactType
-    from .store import StoredEvent
+    from .store import Store, StoredEvent
 
 __all__ = [
     "ApproverHost",
@@ -344,14 +343,71 @@ class Host(Protocol):
     does not exist raises ``NotFound``. Documents are frozen JSON (see ``harness config schema``).
     """
 
-    def run(self, text: str, *, on_ask: str = "deny", budget: Mapping[str, float] | None = None) -> Mapping[str, Any]:
-        """Run one session to a final state or a pause; returns its document ``harness.session/1``."""
+    @property
+    def config(self) -> Any:
+        """The effective configuration; every leaf knows where it comes from."""
 
-    def start(self, text: str, *, on_ask: str = "deny", budget: Mapping[str, float] | None = None) -> str:
-        """Start a session without waiting; returns its id once ``session.created`` is committed."""
+    @property
+    def plugins(self) -> Any:
+        """The catalogue of installed plugins: who takes part, who does not and why."""
 
-    def resume(self, session_id: str, **options: Any) -> Mapping[str, Any]:
-        """Go on with a session that stopped; raises ``Locked`` while another process owns it."""
+    @property
+    def store(self) -> Store:
+        """The log, opened on first use."""
+
+    def run(
+        self,
+        text: str,
+        *,
+        on_ask: str = "deny",
+        budget: Mapping[str, float] | None = None,
+        yolo: str = "off",
+        seed: int | None = None,
+        by: str | None = None,
+    ) -> Mapping[str, Any]:
+        """Run one session to a final state or a pause; returns its document ``harness.session/1``.
+
+        Args:
+            text: What is wanted, in a person's words.
+            on_ask: What becomes of a question: ``ask`` a person here, ``suspend`` until one answers, or ``deny``.
+            budget: Limits by ``tokens``, ``seconds`` and ``calls``.
+            yolo: ``on`` answers questions without a person, ``destructive`` those about tier T4 as well; ``off``.
+            seed: Where models draw from, 0 to 2**32 - 1; drawn when absent.
+            by: Who starts it; absent: whom the system knows.
+
+        Raises:
+            ConfigError: The request is not one, or the project needs trust.
+            PluginError: Something bound is missing or broken.
+        """
+
+    def start(
+        self,
+        text: str,
+        *,
+        on_ask: str = "deny",
+        budget: Mapping[str, float] | None = None,
+        yolo: str = "off",
+        seed: int | None = None,
+        by: str | None = None,
+    ) -> str:
+        """Start a session as ``run`` does, without waiting; returns its id once ``session.created`` is committed."""
+
+    def resume(
+        self,
+        session_id: str,
+        *,
+        budget: Mapping[str, float] | None = None,
+        on_ask: str = "deny",
+        accept_drift: bool = False,
+        wait: bool = True,
+    ) -> Mapping[str, Any]:
+        """Go on with a session that stopped; returns its document at the next pause or end, without ``wait`` at once.
+
+        Raises:
+            IllegalMove: It is final.
+            Locked: Another process owns it.
+            Drift: The configuration is not the session's; ``accept_drift`` records the change and goes on.
+        """
 
     def pause(self, session_id: str) -> None:
         """Ask the owner, through the durable inbox, to stop after what is in flight."""
@@ -359,14 +415,35 @@ class Host(Protocol):
     def cancel(self, session_id: str) -> None:
         """Ask the owner, through the durable inbox, to end the session as cancelled."""
 
+    def interrupt(self, reason: str, grace_seconds: float = 4.0) -> None:
+        """Stop every session this host owns within the grace: active ones are saved as paused, waiting ones stay so."""
+
     def wait(self, session_id: str, timeout_seconds: float | None = None) -> Mapping[str, Any]:
         """Wait for a final state or a pause of a session this host owns; returns its document."""
 
-    def answer(self, approval_id: str, decision: str, *, say: str | None = None, digest: str) -> Any:
-        """Answer a pending approval: ``Answered`` or ``AlreadyAnswered(by)``; a wrong digest raises ``Refused``."""
+    def answer(
+        self, approval_id: str, decision: str, *, say: str | None = None, digest: str, by: str | None = None
+    ) -> Any:
+        """Answer a pending approval (``approve``, ``deny``, ``auto_session``): ``Answered`` or ``AlreadyAnswered(by)``.
+
+        Raises:
+            Refused: It is about something else than what is asked (``digest``), or no decision.
+            IllegalMove: Its session has ended.
+        """
+
+    def settle(self, effect_id: str, outcome: str, *, value: Any = None, by: str | None = None) -> Mapping[str, Any]:
+        """Settle an effect in doubt: ``happened`` (with its value) or ``never_happened``; returns what stands."""
 
     def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         """Post any other command to a session's durable inbox; returns the row that stands."""
+
+    def approvals(
+        self, session_id: str | None = None, *, history: bool = False, every_project: bool = True
+    ) -> Sequence[Mapping[str, Any]]:
+        """The items of ``harness.approvals/1``, oldest first: those that nobody answered, with ``history`` all."""
+
+    def find(self, session_id: str) -> str:
+        """The full id of a session."""
 
     def events(
         self, session_id: str, *, after: int = 0, follow: bool = False, types: str = "*"
@@ -385,9 +462,6 @@ class Host(Protocol):
     def artifact(self, ref: str) -> bytes:
         """The bytes behind ``artifact://sha256-...``."""
 
-    def replay(self, session_id: str, mode: str = "full", against: Path | None = None) -> Mapping[str, Any]:
-        """Replay without any call; returns ``harness.replay/1``."""
-
     def report(self, session_id: str) -> Mapping[str, Any]:
         """Tokens by stage, role, model and tool, and time."""
 
@@ -397,12 +471,27 @@ class Host(Protocol):
     def context(self, session_id: str, visit: str) -> Mapping[str, Any]:
         """What a stage visit's model was given, each item with its source, and what was left out and why."""
 
-    def prompt(self, session_id: str, seq: int) -> Mapping[str, Any]:
-        """Exactly what the model saw at that ``harness.model.called``."""
+    def prompt(self, session_id: str, seq: int | None = None, *, role: str | None = None) -> Mapping[str, Any]:
+        """Exactly what the model saw at that ``harness.model.called``, or at the last one of a role."""
+
+    def role_prompt(self, role: str) -> Mapping[str, Any]:
+        """The labelled parts of the prompt that an executor role or a persona has under this configuration."""
+
+    def transitions(self, session_id: str) -> Mapping[str, Any]:
+        """The rules a session took, with their values."""
+
+    def verify(self, session_id: str) -> Mapping[str, Any]:
+        """Prove a session's log: chain, head, copied head, content and prompt hashes."""
+
+    def replay(self, session_id: str, mode: str = "full", against: str | Path | None = None) -> Mapping[str, Any]:
+        """Replay without any call and without a write (``full`` or ``skip-inference``); ``harness.replay/1``."""
+
+    def surface_commands(self) -> Sequence[tuple[str, Any]]:
+        """The commands that installed surfaces add, each with its offer's name."""
 
     def close(self) -> None:
         """Flush, stop what was started, give owned sessions back."""
 
-    def __enter__(self) -> AbstractContextManager[Any]: ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
