@@ -71,7 +71,7 @@ def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start
         "project": str(opened.project),
         "config_digest": opened.config.digest,
         "config_ref": _sha256(config),
-        "by": request.by,
+        "by": opened.redactor.text(request.by),
         "plugins": [
             {"id": row.record.id, "version": row.record.version, "status": row.status} for row in opened.catalogue.rows
         ],

@@ -90,7 +90,7 @@ class Performer:
     def _assembled(self, effect_id: str) -> ContextReady:
         visit, stage = self._visit()
         site = GatherSite(self.services.ports, self.parts.workspace, self._artifact_of, self._call_reading_tool)
-        found = gather(self.parts.sources[visit.stage], site)
+        found = [self._clean(fact) for fact in gather(self.parts.sources[visit.stage], site)]
         facts: dict[str, Any] = {}
         for fact in found:
             facts.update(fact.facts)
@@ -105,7 +105,7 @@ class Performer:
             "persona": visit.persona,
             "prompt": self._prompt(stage),
             "context": pack.text,
-            "output_schema": schema,
+            "output_schema": self.services.redactor.value(schema),
             "tools": sorted(self.parts.toolbox.allowed(stage.allowed_tools, stage.model.capabilities)),
             "model": stage.model.name,
             "max_turns": stage.max_turns,
@@ -141,6 +141,12 @@ class Performer:
         text = self.services.loop.read_blob(self._state.created["text_ref"]).decode()
         return f"{stage.prompt}\n\n{text}" if stage.prompt else text
 
+    def _clean(self, fact: Gathered) -> Gathered:
+        """A fact without the secrets: a file may have one in its name as well as in its text (D-18)."""
+        hide = self.services.redactor
+        title, text, source = hide.text(fact.title), hide.text(fact.text), hide.value(fact.source)
+        return attrs.evolve(fact, title=title, text=text, source=source, facts=hide.value(fact.facts))
+
     def _items(self, found: list[Gathered], entry: ModelEntry) -> tuple[list[Item], str]:
         count, counted_by = self._counter(entry)
         steering = [
@@ -149,7 +155,7 @@ class Performer:
         ]
         items = []
         for number, fact in enumerate([*steering, *found]):
-            text = self.services.redactor.text(fact.text)
+            text = fact.text
             tokens = count(text)
             if fact.max_tokens is not None and tokens > fact.max_tokens:
                 text = _cut(text, tokens, fact.max_tokens)
