@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
+import zlib
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness_core.cli.main import main
 from harness_hookspecs.contracts.distribution import make_distribution
-from tests.reference import says
+from tests.reference import one_stage, says
 
 SECRET = "correct-horse-battery"
 MARK = b"[secret]"
@@ -85,10 +89,24 @@ def vault(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 def kept(session: Any) -> bytes:
-    """Every byte of the folders where the log, its content and the inbox lie."""
+    """Every byte of the folders where the log, its content and the inbox lie; what is compressed as it was, too."""
     session.host.close()
     folders = [Path(session.site.env[f"XDG_{name}_HOME"]) for name in ("DATA", "STATE")]
-    return b"".join(file.read_bytes() for folder in folders for file in folder.rglob("*") if file.is_file())
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+    data = [file.read_bytes() for file in files]
+    databases = [file for file, content in zip(files, data, strict=True) if content.startswith(b"SQLite format 3")]
+    assert databases
+    return b"".join([*data, *(cell for file in databases for cell in unpacked(file))])
+
+
+def unpacked(file: Path) -> Iterator[bytes]:
+    """What lies compressed in the cells of a database."""
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for row in (row for table in tables for row in database.execute(f'SELECT * FROM "{table}"')):
+            for cell in row:
+                with suppress(zlib.error, TypeError):
+                    yield zlib.decompress(cell)
 
 
 @pytest.mark.inv("I-29")
@@ -139,3 +157,222 @@ def test_a_value_that_settles_an_effect_is_posted_without_the_secrets(
     stands = vault.host.settle(doubt["id"], "happened", value={"key": SECRET})
     assert stands["value"] == {"key": "[secret]"}
     assert SECRET.encode() not in kept(vault)
+
+
+# ----------------------------------------------------------------------------------------------- every way out
+
+LEAKS = """
+import os
+
+from pydantic import BaseModel
+
+from harness_hookspecs import hooks
+from harness_hookspecs.artifact import ParsedArtifact
+from harness_hookspecs.errors import ProviderError, RoleError, ToolError
+from harness_hookspecs.markers import implements
+from harness_hookspecs.messages import (
+    ArtifactRef, ChatInput, Message, OracleResponse, TextPart, ToolCallPart, ToolCallRequest, Usage
+)
+from harness_hookspecs.offer import Offer
+from harness_hookspecs.provider import Chunk
+from harness_hookspecs.role import ExecuteStepResult
+from harness_hookspecs.tool import Settled, ToolResult, ToolSpec
+from harness_hookspecs.validator import Finding, Verdict
+
+
+def leak(*ways):
+    return "the " + os.environ["VAULT_KEY"] if os.environ["LEAK"] in ways else "nothing"
+
+
+def leaks(way):
+    return os.environ["LEAK"] == way
+
+
+class Settings(BaseModel):
+    key: str
+
+
+class Vault:
+    def __init__(self, settings, host):
+        host.secret(settings.key)
+
+    def complete(self, request, call):
+        for piece in (leak("chunks")[:9], leak("chunks")[9:]):
+            call.on_chunk(Chunk("text", piece))
+        if leaks("provider's error"):
+            raise ProviderError(leak("provider's error"), code="provider.unavailable")
+        content = (TextPart(text=leak("answer")),)
+        return OracleResponse(content=content, finish_reason="stop", usage=Usage.unknown())
+
+    def close(self):
+        pass
+
+
+class Leaky:
+    def run(self, task, ctx):
+        words = (Message(role="user", content=(TextPart(text="go"),)),)
+        schema = {"type": "object", "description": leak("answer's schema")}
+        try:
+            ctx.model.complete(ChatInput(messages=words, response_schema=schema))
+        except ProviderError:
+            return ExecuteStepResult(output={"text": "no model"}, artifact_refs=())
+        ctx.durability.note(leak("note"), why=leak("note's facts"))
+        if leaks("role's error"):
+            raise RoleError(leak("role's error"))
+        called = {
+            "preview": "ask", "probe": "slow", "tool's result": "give", "tool's error": "give",
+        }.get(os.environ["LEAK"])
+        if called:
+            ctx.call_tools([ToolCallRequest(call_id="c", tool_name="drip_" + called, args={})])
+        name = leak("name of an artifact")
+        ref = ArtifactRef(ref="artifact://sha256-" + "0" * 64, media_type="text/plain", size_bytes=1, name=name)
+        return ExecuteStepResult(output={"text": leak("output")}, artifact_refs=(ref,))
+
+
+def tool(name, tier, effect):
+    schema = {"type": "object", "additionalProperties": False}
+    return ToolSpec(name="drip_" + name, description="Drips.", input_schema=schema, tier=tier, effect=effect)
+
+
+class Drip:
+    def specs(self):
+        return (tool("ask", "T3", "keyed"), tool("slow", "T2", "unkeyed"), tool("give", "T1", "pure"))
+
+    def preview(self, name, args):
+        return leak("preview")
+
+    def probe(self, name, args, key):
+        return Settled("happened", {"seen": leak("probe")})
+
+    def execute(self, name, args, ctx):
+        if name == "drip_slow":
+            ctx.ports.clock.sleep(60, ctx.cancel)
+        if leaks("tool's error"):
+            raise ToolError(leak("tool's error"), code="drip.dry")
+        return ToolResult({leak("tool's result"): [leak("tool's result")]})
+
+
+class Kind:
+    name, validators = "leaky", ()
+
+    def schema(self):
+        return {"type": "object", "description": leak("artifact's schema")}
+
+    def parse(self, output):
+        if leaks("artifact's error") and "again" in output:  # it is asked a second time, for the status of the body
+            raise RuntimeError(leak("artifact's error"))
+        return ParsedArtifact(body={"again": leak("artifact's body")}, status="success")
+
+
+class Judge:
+    level = "semantic"
+
+    def validate(self, subject, cancel):
+        if leaks("validator's error"):
+            raise RuntimeError(leak("validator's error"))
+        said = leak("finding")
+        return Verdict(passed=True, findings=(Finding(code="said", severity="warning", message=said, hint=said),))
+
+
+def offers(kind, name, build, **more):
+    return lambda: [Offer(kind=kind, name=name, build=lambda settings, host: build(settings, host), **more)]
+
+
+harness_provide_providers = implements(hooks.harness_provide_providers)(
+    offers("provider", "vault", Vault, settings=lambda: Settings)
+)
+harness_provide_roles = implements(hooks.harness_provide_roles)(
+    offers("role", "leaky", lambda *given: Leaky(), roles=("worker.ai-generate",))
+)
+harness_provide_tools = implements(hooks.harness_provide_tools)(offers("tool", "drip", lambda *given: Drip()))
+harness_provide_artifacts = implements(hooks.harness_provide_artifacts)(
+    offers("artifact", "leaky", lambda *given: Kind())
+)
+harness_provide_validators = implements(hooks.harness_provide_validators)(
+    offers("validator", "judge", lambda *given: Judge())
+)
+"""
+
+OFFERS: list[dict[str, Any]] = [*PROVIDES, *({"kind": kind, "name": name} for kind, name in (
+    ("tool", "drip"), ("artifact", "leaky"), ("validator", "judge")
+))]  # fmt: skip
+
+WAYS = (
+    "request",
+    "name of who asks",
+    "text of a file",
+    "name of a file",
+    "artifact's schema",
+    "answer's schema",
+    "chunks",
+    "answer",
+    "provider's error",
+    "note",
+    "note's facts",
+    "preview",
+    "probe",
+    "tool's result",
+    "tool's error",
+    "name of an artifact",
+    "output",
+    "role's error",
+    "finding",
+    "validator's error",
+    "artifact's body",
+    "artifact's error",
+)
+
+LOOKS = (
+    "sessions show @last",
+    "sessions show @last --json",
+    "events @last",
+    "events @last --json",
+    "approvals history --json",
+    "artifacts @last --json",
+    "transitions @last --json",
+)
+
+
+@pytest.fixture
+def leaking(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A session in which a secret comes out of one way, and nowhere else."""
+    make_distribution(tmp_path / "site", "acme-leaks", provides=OFFERS, code=LEAKS)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setenv("VAULT_KEY", SECRET)
+    stage = {"allowed_tools": ["drip"], "artifact": "leaky", "on_failure": "failed"}
+    stages = one_stage(**stage, context={"sources": [{"kind": "files", "glob": "*.md"}]})
+
+    def begin(way: str) -> Any:
+        monkeypatch.setenv("LEAK", way)
+        session = play(says("unused"), models=MODELS, stages=stages, harness={"bind": {"worker.ai-generate": "leaky"}})
+        name, text = (SECRET if way == what else "nothing" for what in ("name of a file", "text of a file"))
+        (session.site.project / f"{name}.md").write_text(text, encoding="utf-8")
+        return session
+
+    yield begin
+    sys.modules.pop("acme_leaks", None)
+
+
+@pytest.mark.inv("I-29")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_secret_comes_out_of_no_way_into_the_log_onto_the_screen_or_to_who_listens(
+    leaking: Any, way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = leaking(way)
+    told: list[str] = []
+    session.reopen(on_chunk=lambda _, chunk: told.append(chunk.text))
+    words, by = (f"Use {SECRET}." if way == what else "nothing" for what in ("request", "name of who asks"))
+    found = session.host.start(words, on_ask="suspend", by=by)
+    if way == "probe":
+        session.until("harness.tool_call.started")
+        session.reopen()
+        session.resume()
+    else:
+        session.host.wait(found)
+    for look in LOOKS:
+        assert main(look.split()) == 0
+    screen = capsys.readouterr()
+    content = kept(session)
+    assert SECRET not in screen.out + screen.err + "".join(told)
+    assert SECRET.encode() not in content
+    assert MARK in content + "".join(told).encode()  # it did come this way
