@@ -65,8 +65,10 @@ def config(ctx: click.Context) -> None:
 @json_option
 @click.pass_context
 def check(ctx: click.Context) -> None:
-    """Check every file; exit 3 names each problem with file:line:col."""
+    """Check every file and what it names; exit 3 names each problem with file:line:col."""
     found = load(ctx)
+    if found.trusted:
+        _refuse_disagreements(ctx)
     document = {
         "schema": "harness.config_check/1",
         "ok": True,
@@ -78,6 +80,20 @@ def check(ctx: click.Context) -> None:
         "warnings": [warning.document() for warning in found.warnings],
     }
     emit(ctx, document, _checked)
+
+
+def _refuse_disagreements(ctx: click.Context) -> None:
+    """Stop at names that no plugin answers for and at rules that do not compile, all of them at once."""
+    from harness_core.settings.problems import Problem, config_error
+    from harness_core.shell.opening import open_project
+    from harness_core.shell.ports import make_ports
+
+    options = options_of(ctx)
+    opened = open_project(options.project, make_ports("threads"), flags=options)
+    found = opened.assembly(live=False).disagreements()
+    problems = [Problem(one.code, one.message, where=one.where, hint=one.hint) for one in found]
+    if problems:
+        raise config_error(problems)
 
 
 def _checked(document: Mapping[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from harness_core.kernel.definition import Definition, Limits, ModelPlan, RetryP
 from harness_core.settings.personas import limits_of, persona_of
 from harness_core.settings.stages import Stage
 from harness_core.settings.transitions import rules_of
-from harness_hookspecs.errors import ConfigError, PluginError, RuleError
+from harness_hookspecs.errors import ConfigError, HarnessError, PluginError, RuleError
 from harness_hookspecs.provider import Provider
 from harness_hookspecs.role import EXECUTOR_ROLES
 from harness_hookspecs.rules import Rules
@@ -81,6 +82,30 @@ class Assembly:
             parallel_tools=run.max_parallel_tools,
             failures=tuple(failed.payload() for failed in self.parts.failed),
         )
+
+    def disagreements(self) -> list[HarnessError]:
+        """All that somebody wrote and that would stop a session or be left out of one: names no plugin answers for,
+        rules that do not compile. Of the plugins the rules engine alone is imported.
+        """
+        checks: list[Callable[[], object]] = [partial(self._resolved, *written) for written in self._written_names()]
+        checks.append(self._tool_sets)
+        if self.catalogue.offers_of("rules"):
+            rules = self._rules()
+            for name, stage in self._stages():
+                checks += [partial(self._rule, name, rule, rules) for rule in rules_of(stage)]
+        return [error for check in checks if (error := _error_of(check)) is not None]
+
+    def _written_names(self) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+        for name, stage in self._stages():
+            yield "executor", stage.executor, ("stages", name, "executor")
+            yield "artifact", stage.artifact, ("stages", name, "artifact")
+        for index, approver in enumerate(self.config.policies.approver):
+            yield "approver", approver, ("approver", index)
+
+    def _resolved(self, kind: str, name: str, path: tuple[str | int, ...]) -> None:
+        origin = self.config.origin(path)
+        if origin.layer != "built-in":  # what nobody wrote is a matter of what is installed
+            self.catalogue.resolve(kind, name, where=origin.text())
 
     # -- what is needed ---
 
@@ -362,3 +387,11 @@ class Assembly:
                 f"rule of stage {stage}: {error.message}", code="config.rule", where=origin, hint=error.hint
             ) from error
         return RulePlan(rule.when, program, rule.goto, origin)
+
+
+def _error_of(check: Callable[[], object]) -> HarnessError | None:
+    try:
+        check()
+    except HarnessError as error:
+        return error
+    return None

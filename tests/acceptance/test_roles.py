@@ -281,7 +281,8 @@ def test_turns_count_from_one_within_their_scope(play: Any) -> None:
 
 
 def test_questions_asked_side_by_side_keep_to_their_own_messages(play: Any, quick_switches: None) -> None:
-    session = play(says("yes"), says("yes"), harness=bound("asking-at-once"))
+    harness = {**bound("asking-at-once"), "run": {"budget": {"tokens": 10_000_000, "calls": 100}}}
+    session = play(*[says("yes")] * 8, harness=harness)
     session.run()
     called = session.payloads("harness.model.called")
     expected = [(scope, turn) for scope in "ABCD" for turn in range(1, 9)]

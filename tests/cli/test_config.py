@@ -180,6 +180,25 @@ def test_a_policy_rule_about_what_nothing_here_applies_is_refused_and_never_pass
 
 
 @pytest.mark.inv("I-35")
+def test_names_and_rules_that_would_stop_a_run_are_found_by_a_check_all_at_once(place: Place) -> None:
+    place.write("policies.yaml", "approver: [polcy]\n")
+    rules = "[{when: 'artifact.status = 1', goto: end}, {when: 'artefact.status == 1', goto: end}]"
+    place.write("stages.yaml", f"stages:\n  a:\n    role: r\n    artifact: txt\n    allowed_tools: [filesystm]\n"
+                               f"    transitions: {rules}\n")  # fmt: skip
+    place.run("trust", str(place.project))
+    problems = place.document("config", "check", code=3)["facts"]["problems"]
+    found = {problem["where"].partition(":")[0]: 0 for problem in problems}
+    assert set(found) == {".harness/policies.yaml", ".harness/stages.yaml"}
+    said = " ".join(problem["message"] for problem in problems)
+    assert all(word in said for word in ("approver polcy", "artifact txt", "tool filesystm", "artefact"))
+    assert len(problems) == 5
+    place.write("policies.yaml", "approver: [policy]\n")
+    place.write("stages.yaml", "stages: {a: {role: r, artifact: text, on_success: end}}\n")
+    place.run("trust", str(place.project))
+    place.document("config", "check")
+
+
+@pytest.mark.inv("I-35")
 @pytest.mark.parametrize("case", ["BR-074", "BR-075"])
 def test_what_a_parser_would_let_pass_is_refused_with_its_place(place: Place, case: str) -> None:
     place.write("stages.yaml", CASES[case]["input"])
