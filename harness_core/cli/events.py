@@ -63,9 +63,13 @@ def show(ctx: click.Context, /, session: str, **given: Any) -> int:
     timeline = None if wants_json(ctx) else Timeline()
     wanted = _Wanted(first - 1, until, given["follow"], keeps(given["types"], given["category"]), timeline)
     try:
+        shown = 0
         with open_host(ctx) as host:
             for stored, document, line in _documents(host, host.find(session), wanted):
                 _print(ctx, host, stored, document, line, expand=given["expand"])
+                shown += 1
+        if not shown:
+            complain("no event of this session fits; harness events without a filter shows them all")
     except HarnessError as error:
         if not wants_json(ctx):
             raise

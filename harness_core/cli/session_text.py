@@ -39,7 +39,10 @@ def next_commands(document: Mapping[str, Any]) -> list[str]:
     if status == "completed":
         return [f"harness report {name}", f"harness replay {name}"]
     if status == "failed":
-        return [f"harness transitions {name}", f"harness events {name}", f"harness prompt show {name}"]
+        unattended = document["failure"]["code"] == "approval.denied_unattended"
+        asked = ["harness run TEXT --on-ask suspend    # leaves the question open, for somebody to answer"]
+        looks = [f"harness transitions {name}", f"harness events {name}", f"harness prompt show {name}"]
+        return [*asked, *looks] if unattended else looks
     if status == "cancelled":
         return [f"harness events {name}"]
     found = [command for waiting in document["waiting"] for command in _settle(waiting, name)]
@@ -59,8 +62,8 @@ def _settle(waiting: Mapping[str, Any], name: str) -> list[str]:
     return []
 
 
-def session_text(document: Mapping[str, Any]) -> str:
-    """A session as labelled lines."""
+def session_text(document: Mapping[str, Any], *, current: bool = True) -> str:
+    """A session as labelled lines; what is worth typing follows where it is the session as it is now."""
     usage, failure = document["usage"], document["failure"]
     pairs = [
         ("session", document["id"]),
@@ -79,7 +82,7 @@ def session_text(document: Mapping[str, Any]) -> str:
         pairs += [("failure", f"{failure['code']}: {failure['message']}")]
         pairs += [("hint", failure["hint"])] if failure["hint"] else []
     pairs += [("state hash", document["state_hash"])]
-    return "\n".join([*labels(pairs), *_next(document)])
+    return "\n".join([*labels(pairs), *(_next(document) if current else ())])
 
 
 def tokens_text(usage: Mapping[str, Any]) -> str:

@@ -85,4 +85,4 @@ def show(ctx: click.Context, session: str, at: int | None) -> None:
         raise NotFound(
             f"session {short(document['id'])} has no event {at}: it has {document['last_seq']}", code="event.not_found"
         )
-    emit(ctx, document, session_text)
+    emit(ctx, document, lambda one: session_text(one, current=at is None))

@@ -156,6 +156,7 @@ FAILURES: dict[str, tuple[int, str]] = {
     "graph --format gif": (2, "usage"),
     "transitions nope": (4, "session.not_found"),
     "report nope": (4, "session.not_found"),
+    "plugins why nope": (4, "role.not_found"),
     "resume nope": (4, "session.not_found"),
     "resume EMPTY": (4, "session.not_found"),
     "resume @last": (1, "state.final"),

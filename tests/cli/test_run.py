@@ -245,6 +245,32 @@ def test_a_session_is_shown_as_it_was_at_each_event(outcomes: Site, harness: Com
     assert shown[-1] == done
 
 
+def test_a_session_as_it_was_offers_nothing_to_type(
+    outcomes: Site, harness: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness("run", "W-GOOD")
+    assert main(["sessions", "show", "@last"]) == 0
+    assert "\nnext  " in capsys.readouterr().out
+    assert main(["sessions", "show", "@last", "--at", "4"]) == 0
+    assert "\nnext  " not in capsys.readouterr().out
+
+
+def test_who_was_denied_unattended_is_told_how_a_question_stays_open(
+    outcomes: Site, harness: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "W-ASKS"]) == 11
+    assert "\nnext  harness run TEXT --on-ask suspend" in capsys.readouterr().out
+
+
+def test_a_filter_that_fits_no_event_says_so(
+    outcomes: Site, harness: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness("run", "W-GOOD")
+    assert main(["events", "@last", "--type", "nope.*"]) == 0
+    out, err = capsys.readouterr()
+    assert (out, "no event of this session fits" in err) == ("", True)
+
+
 @pytest.mark.req("B-101")
 def test_each_item_of_a_context_names_its_events_and_what_is_left_out_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: Command, capsys: pytest.CaptureFixture[str]

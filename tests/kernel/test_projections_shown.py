@@ -12,6 +12,7 @@ from harness_core.kernel.projections.context import context_document, find_visit
 from harness_core.kernel.projections.drawing import dot, mermaid
 from harness_core.kernel.projections.graph import ConfiguredStage, configured_graph, session_graph
 from harness_core.kernel.projections.prompt import prompt_calls, prompt_document
+from harness_core.kernel.projections.timeline import Timeline
 from harness_hookspecs.errors import NotFound
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.prompt import prompt_hash
@@ -197,3 +198,34 @@ def test_a_prompt_is_proved_by_its_hash(fault: str) -> None:
     document = prompt_document(prompt_calls(log.events)[0], lambda wanted: stored, "s")
     assert document["equal"] is (fault == "none")
     assert (document["recomputed_hash"] is None) == (fault == "missing")
+
+
+# -- timeline ---
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "text"),
+    [
+        (
+            "budget.raised",
+            {"limits": {"tokens": 1_000_000, "seconds": 2.5}},
+            "budget raised: tokens to 1000000, seconds to 2.5",
+        ),
+        (
+            "budget.exhausted",
+            {"dimension": "seconds", "used": 0.5631399900012184, "limit": 0.5, "wanted": 0},
+            "budget of seconds reached: 0.56 of 0.5",
+        ),
+        (
+            "budget.exhausted",
+            {"dimension": "tokens", "used": 1_234_567, "limit": 1_300_000, "wanted": 100_000},
+            "budget of tokens reached: 1234567 of 1300000, 100000 more wanted",
+        ),
+    ],
+)
+def test_amounts_are_said_in_words_and_no_more_exactly_than_they_mean(
+    kind: str, payload: dict[str, object], text: str
+) -> None:
+    [event] = Log().add(kind, **payload).events
+    line = Timeline().line(event)
+    assert line is not None and line.text == text

@@ -144,6 +144,22 @@ def _error(what: str) -> Callable[[Payload, Place], Said]:
     return say
 
 
+def _budget_reached(payload: Payload, place: Place) -> Said:
+    used, limit, wanted = (_number(payload[name]) for name in ("used", "limit", "wanted"))
+    more = f", {wanted} more wanted" if payload["wanted"] else ""
+    return "?", f"budget of {payload['dimension']} reached: {used} of {limit}{more}"
+
+
+def _budget_raised(payload: Payload, place: Place) -> Said:
+    limits = ", ".join(f"{name} to {_number(value)}" for name, value in payload["limits"].items())
+    return ".", f"budget raised: {limits}"
+
+
+def _number(value: float) -> str:
+    """Tokens and calls to the last one, seconds to the hundredth."""
+    return str(value if isinstance(value, int) else round(value, 2))
+
+
 def _fixed(mark: str, template: str) -> Callable[[Payload, Place], Said]:
     """A line whose words are fields of the payload."""
 
@@ -188,6 +204,6 @@ _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "steering.received": _fixed(".", "instruction from {source}: {text}"),
     "effect.in_doubt": _fixed("?", "{in}: nobody knows whether {tool_name} happened; settle {effect_id}"),
     "effect.settled": _fixed(".", "effect {effect_id}: {outcome}, says {by}"),
-    "budget.exhausted": _fixed("?", "budget of {dimension} reached: {used} of {limit}, {wanted} wanted"),
-    "budget.raised": _fixed(".", "budget raised: {limits}"),
+    "budget.exhausted": _budget_reached,
+    "budget.raised": _budget_raised,
 }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness_hookspecs.errors import PluginError
+from harness_hookspecs.errors import NotFound, PluginError
+from harness_hookspecs.offer import EXECUTOR_ROLES
 
 from .catalogue import Catalogue, Provider
 
@@ -96,6 +97,7 @@ def candidates_for(catalogue: Catalogue, question: str) -> list[Candidate]:
         question: ``ROLE``, ``ROLE@PERSONA`` or ``KIND:NAME``.
 
     Raises:
+        NotFound: ``role.not_found``.
         PluginError: Nobody installed offers such a thing (``plugin.missing``, for a role ``plugin.no_default_role``).
     """
     kind, colon, name = question.partition(":")
@@ -103,6 +105,9 @@ def candidates_for(catalogue: Catalogue, question: str) -> list[Candidate]:
         found = _named(catalogue, kind, name)
     else:
         role, _, persona = question.partition("@")
+        if role not in EXECUTOR_ROLES:
+            hint = f"roles: {', '.join(EXECUTOR_ROLES)}; an offer is asked for as KIND:NAME"
+            raise NotFound(f"there is no role {role}", code="role.not_found", hint=hint)
         found = _bound(catalogue, role, persona or None)
     if not found:
         raise PluginError(f"no installed plugin offers {question}", code="plugin.missing")
