@@ -7,6 +7,7 @@ installed, and an installer may link it.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 __all__ = ["read_file", "replace_file"]
 
@@ -22,12 +23,14 @@ def read_file(path: str, *, limit_bytes: int = 16_777_216) -> bytes | None:
 
 def replace_file(path: str, data: bytes) -> bool:
     """Replace a file in one step, making its folder; ``False`` when that is not possible."""
-    part = f"{path}.{os.getpid()}.part"
+    part = f"{path}.{os.urandom(8).hex()}.part"  # one a call: threads share a process's number
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(part, "wb") as file:
+        with open(part, "xb") as file:
             file.write(data)
         os.replace(part, path)
     except OSError:
+        with suppress(OSError):
+            os.unlink(part)
         return False
     return True

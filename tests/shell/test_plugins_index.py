@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from harness_core.shell.plugins.index import cache_folder, open_index
 from harness_core.shell.plugins.names import normalise, plugin_id_of
 from harness_core.shell.plugins.records import Record, record_from_json, record_to_json
 from harness_core.shell.plugins.shipped import SHIPPED, origin_of
+from harness_core.shell.ports_startup import replace_file
 from harness_hookspecs.contracts.distribution import make_distribution, manifest_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -251,6 +254,27 @@ def test_an_index_that_cannot_be_written_harms_nobody(site: Path) -> None:
     make_distribution(site)
     (site.parent / "cache").write_text("a file where a folder should be")
     assert set(find(site)) == {"acme-tool"}
+
+
+def test_an_index_that_many_threads_write_at_once_is_always_one_of_theirs(tmp_path: Path) -> None:
+    file, texts = tmp_path / "index.json", [bytes([65 + number]) * 300_000 for number in range(8)]
+    for _ in range(5):
+        together = threading.Barrier(len(texts))
+
+        def write(text: bytes, together: threading.Barrier = together) -> bool:
+            together.wait()
+            return replace_file(str(file), text)
+
+        with ThreadPoolExecutor(len(texts)) as pool:
+            assert all(pool.map(write, texts))
+        assert file.read_bytes() in texts
+        assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_draft(tmp_path: Path) -> None:
+    (tmp_path / "folder" / "below").mkdir(parents=True)
+    assert not replace_file(str(tmp_path / "folder"), b"text")
+    assert [one.name for one in tmp_path.iterdir()] == ["folder"]
 
 
 def test_a_relative_cache_variable_counts_as_unset() -> None:

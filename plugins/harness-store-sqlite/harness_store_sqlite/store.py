@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_hookspecs.errors import StoreCorrupt, StoreError
@@ -116,9 +117,9 @@ def _refuse_affected(path: Path, database: DatabaseFactory) -> None:
 
 def _create(path: Path, database: DatabaseFactory) -> None:
     """Make the file under another name and give it its own when it is whole; whoever comes second uses the first's."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
-    draft.unlink(missing_ok=True)
-    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    handle, name = mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)  # one a call, not one a process
+    os.close(handle)
+    draft = Path(name)
     try:
         _connect(draft, database, (*pragmas(synchronous="FULL"), *creation())).close()
         with suppress(FileExistsError):

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -116,6 +117,33 @@ def test_a_key_is_known_to_the_next_process(host: FakeHost) -> None:
     assert caught.value.code == "store.key_conflict"
     assert proved(store, STREAM) == list(first)
     store.close()
+
+
+@pytest.mark.parametrize("opener", ["threads", "processes"])
+def test_a_store_that_many_make_at_once_is_made_once_and_whole(tmp_path: Path, opener: str) -> None:
+    many = 8
+    for attempt in range(4):
+        folder = tmp_path / str(attempt)
+        host = FakeHost(folder)
+        streams = [f"session:{number}" for number in range(many)]
+        if opener == "threads":
+            together = threading.Barrier(many)
+
+            def make(stream: str, host: FakeHost = host, together: threading.Barrier = together) -> None:
+                together.wait()
+                store = open_store(NORMAL, host)
+                store.append(stream, [draft()], expected_seq=0)
+                store.close()
+
+            tasks = [host.ports.spawn(make, stream) for stream in streams]
+            assert all(task.join(60) for task in tasks)
+        else:
+            children = [start(folder, stream, 1, "NORMAL") for stream in streams]
+            assert [child.communicate()[0].splitlines()[0] for child in children] == ["1"] * many
+        store = open_store(NORMAL, host)
+        assert sorted(store.streams()) == streams
+        store.close()
+        assert [file.name for file in host.data_dir.iterdir()] == ["harness.db"]
 
 
 # ----------------------------------------------------------------------------------------------- threads
