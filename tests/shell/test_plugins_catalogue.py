@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -89,6 +92,42 @@ def test_what_a_plugin_prints_at_import_is_kept_from_documents(site: Path, capsy
     make_distribution(site, code=f"print('hello')\n{offers_code([{'kind': 'tool', 'name': 'acme'}])}")
     catalogue_of(site).offer("tool", "acme")
     assert capsys.readouterr() == ("", "hello\n")
+
+
+def test_an_import_leaves_standard_output_to_every_other_thread_and_puts_it_back(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The stream belongs to the program that embeds the host, which may open several and write meanwhile."""
+    names, stdout = ("acme-a", "acme-b"), sys.stdout
+    events = {f"{name} {step}": threading.Event() for name in names for step in ("begun", "may end")}
+    monkeypatch.setitem(sys.modules, "acme_events", cast(Any, SimpleNamespace(events=events)))
+    for name in names:
+        waits = f"events['{name} begun'].set(); print('{name}'); events['{name} may end'].wait(10)\n"
+        provides = [{"kind": "tool", "name": name}]
+        code = f"from acme_events import events\n{waits}{offers_code(provides)}"
+        make_distribution(site, name, provides=provides, code=code)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(catalogue_of(site).offer, "tool", "acme-a")
+        assert events["acme-a begun"].wait(10)
+        second = pool.submit(catalogue_of(site).offer, "tool", "acme-b")
+        events["acme-b begun"].wait(0.2)  # it may come to that, or wait for the first one's end
+        print("the program's")
+        for name, offer in zip(names, (first, second), strict=True):
+            events[f"{name} may end"].set()
+            offer.result(10)
+    assert sys.stdout is stdout
+    assert capsys.readouterr() == ("the program's\n", "acme-a\nacme-b\n")
+
+
+@pytest.mark.parametrize("gone", ["stdout", "stderr"])
+def test_a_plugin_may_print_at_import_where_the_process_has_no_such_stream(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], gone: str
+) -> None:
+    make_distribution(site, code=f"print('hello')\n{offers_code([{'kind': 'tool', 'name': 'acme'}])}")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, gone, None)
+        catalogue_of(site).offer("tool", "acme")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_listeners_come_in_the_order_of_their_ids_not_of_their_loading(site: Path) -> None:

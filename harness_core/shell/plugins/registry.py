@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from importlib import import_module
 from types import ModuleType
 
 import pluggy
 
+from harness_core.shell.ports_streams import quiet_stdout
 from harness_hookspecs import hooks
 from harness_hookspecs.manifest import Flaw
 from harness_hookspecs.markers import PROJECT
@@ -33,7 +32,7 @@ class Registry:
         Raises nothing that the plugin's code raises, ``KeyboardInterrupt`` excepted.
         """
         try:
-            with redirect_stdout(sys.stderr):  # documents go to standard output, nothing else may
+            with quiet_stdout():
                 module = import_module(record.module)
                 checked = check_module(module, record.provides)
             if not checked.flaws:
