@@ -580,4 +580,6 @@ class Host:
 
 
 def _complain(error: HarnessError) -> None:
-    sys.stderr.write(f"harness: {error.message}\n")
+    with suppress(OSError):  # whom nobody can be told of, nothing stops for
+        if sys.stderr is not None:
+            sys.stderr.write(f"harness: {error.message}\n")

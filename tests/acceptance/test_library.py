@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import re
 import subprocess
@@ -16,6 +17,7 @@ from harness_core import Host
 from harness_core.cli.main import main
 from harness_hookspecs.errors import HarnessError
 from tests.docs.examples import Program, examples
+from tests.reference import one_stage, says, write_site
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 LIBRARY = README[README.index("## The library") : README.index("## A plugin")]
@@ -43,6 +45,23 @@ def test_the_ten_lines_of_the_readme_run(desk: Path) -> None:
     said = done.stdout.splitlines()
     assert (said[0], said[-1]) == ("completed", "True")
     assert '"files":["tally.py","test_tally.py","README.md"]' in said[-2]
+
+
+@pytest.mark.parametrize("stderr", ["lost", "none"])
+def test_a_listener_that_breaks_stops_nothing_also_where_nobody_can_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stderr: str
+) -> None:
+    class Lost:
+        def write(self, _: str) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+    def breaks(_: object) -> None:
+        raise ValueError("broken")
+
+    site = write_site(tmp_path, stages=one_stage(), replies=[says("done")]).enter(monkeypatch)
+    with Host.open(site.project, on_event=breaks) as host, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", Lost() if stderr == "lost" else None)
+        assert host.run("Go.")["status"] == "completed"
 
 
 @pytest.mark.req("B-158")
