@@ -66,7 +66,7 @@ def get(ctx: click.Context, ref: str) -> None:
         content = host.artifact(ref)
     if wants_json(ctx):
         write_document({"schema": "harness.artifact/1", "ref": ref, "size_bytes": len(content), **_content(content)})
-    elif sys.stdout.isatty():
+    elif sys.stdout and sys.stdout.isatty():
         click.echo(escape_for_terminal(content.decode(errors="replace")))
     else:
         click.echo(content, nl=False)

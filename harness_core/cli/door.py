@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import click
@@ -16,7 +18,12 @@ from .group import harness
 from .options import GlobalOptions, UsageError, is_json, split_globals
 from .output import complain, write_document
 
-__all__ = ["internal", "run"]
+__all__ = ["internal", "let_go_of_broken_streams", "run"]
+
+_MAX_EXIT: Final = 255
+_READER_GONE: Final = 1  # whoever read stdout has stopped: nothing more is said
+_UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EAGAIN}
+"""What a stream that is full, lost or not for writing says to whoever prints; others who write name their file."""
 
 _REPORT: Final = "run it again with --debug and report what it prints"
 
@@ -35,25 +42,61 @@ def run(argv: Sequence[str], env: Mapping[str, str] = os.environ) -> int:
     options = GlobalOptions(debug="--debug" in argv)
     try:
         options, rest = split_globals(argv, env)
-        return _code(harness.main(args=rest or ["--help"], prog_name="harness", obj=options, standalone_mode=False))
+        return _ended(rest or ["--help"], options)
     except (click.UsageError, UsageError) as error:
         return _usage(error, as_json)
-    except click.exceptions.Exit as error:
-        return error.exit_code
+    except click.ClickException as error:  # how a command of a plugin says that it failed
+        failed = _failed(HarnessError(error.format_message(), code="command.failed"), as_json, options)
+        return _exit(error.exit_code) or failed
     except HarnessError as error:
         return _failed(error, as_json, options)
     except (KeyboardInterrupt, click.Abort):
         return _interrupted(as_json)
     except BrokenPipeError:
-        return _reader_gone()
+        return _READER_GONE
+    except OSError as error:
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
+        said = f"what was to be printed cannot be written: {error.strerror}"
+        return _failed(HarnessError(said, code="output.failed"), False, options)
 
 
-def _code(result: Any) -> int:
-    return result if isinstance(result, int) and not isinstance(result, bool) else 0
+def _ended(words: Sequence[str], options: GlobalOptions) -> int:
+    """Run the command; one of a plugin may end in any way that click knows."""
+    try:
+        code = _exit(harness.main(args=list(words), prog_name="harness", obj=options, standalone_mode=False))
+    except SystemExit as error:
+        code = _left(error.code)
+    if sys.stdout:
+        sys.stdout.flush()  # what cannot be written is to be known here, not when Python ends
+    return code
+
+
+def _exit(found: Any) -> int:
+    """The exit of a process, 0 to 255; what is no number is a result and no exit, as click has it."""
+    if not isinstance(found, int) or isinstance(found, bool):
+        return 0
+    if 0 <= found <= _MAX_EXIT:
+        return int(found)
+    complain(f"harness: the command ended with {found}, which is no exit code")
+    return INTERNAL
+
+
+def _left(said: object) -> int:
+    """What ``sys.exit`` was given, as Python reads it."""
+    if said is None or isinstance(said, int):
+        return _exit(int(said or 0))
+    complain(f"harness: {said}")
+    return 1
 
 
 def _document(code: str, message: str, hint: str | None = None) -> dict[str, Any]:
     return error_document(HarnessError(message, code=code, hint=hint))
+
+
+def _write(document: Mapping[str, Any]) -> None:
+    with suppress(OSError):  # the exit and the line for people say it where stdout cannot
+        write_document(document)
 
 
 def _usage(error: Exception, as_json: bool) -> int:
@@ -61,20 +104,25 @@ def _usage(error: Exception, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f"see: {context.command_path} --help" if context else "see: harness --help"
     if as_json:
-        write_document(_document("usage", message, hint))
+        _write(_document("usage", message, hint))
     complain(f"harness: {message}\n  {hint}")
     return USAGE
 
 
 def _failed(error: HarnessError, as_json: bool, options: GlobalOptions) -> int:
     if options.debug:
-        import traceback
-
-        traceback.print_exception(error)
+        _trace(error)
     if as_json:
-        write_document(error_document(error))
+        _write(error_document(error))
     complain(_people(error))
     return exit_of(error)
+
+
+def _trace(error: Exception) -> None:
+    import traceback
+
+    with suppress(OSError):
+        traceback.print_exception(error)
 
 
 def _people(error: HarnessError) -> str:
@@ -88,15 +136,9 @@ def _people(error: HarnessError) -> str:
 def _interrupted(as_json: bool) -> int:
     error = Cancelled("interrupted", code="interrupted")
     if as_json:
-        write_document(error_document(error))
+        _write(error_document(error))
     complain("harness: interrupted")
     return INTERRUPTED
-
-
-def _reader_gone() -> int:
-    """Whoever read stdout has stopped: nothing more is said, also not by Python while it ends."""
-    sys.stdout = None  # Python then flushes nothing
-    return 1
 
 
 def internal(error: Exception, argv: Sequence[str]) -> int:
@@ -110,11 +152,20 @@ def internal(error: Exception, argv: Sequence[str]) -> int:
         The exit code.
     """
     if "--debug" in argv:
-        import traceback
-
-        traceback.print_exception(error)
+        _trace(error)
     message = f"{type(error).__name__}: {error}"
     if is_json(argv):
-        write_document(_document("internal", message, _REPORT))
+        _write(_document("internal", message, _REPORT))
     complain(f"harness: internal error: {message}\n  {_REPORT}")
     return INTERNAL
+
+
+def let_go_of_broken_streams() -> None:
+    """Leave nothing to flush that cannot be: Python would complain of it as it ends, and spoil the exit code."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        try:
+            if stream and not stream.closed:
+                stream.flush()
+        except OSError:
+            setattr(sys, name, None)  # Python then flushes nothing

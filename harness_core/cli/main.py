@@ -23,8 +23,7 @@ def main(argv: list[str] | None = None) -> int:
         The exit code of the command line's table.
     """
     arguments = sys.argv[1:] if argv is None else argv
-    if arguments == ["--version"]:
-        sys.stdout.write(f"harness {__version__}\n")
+    if arguments == ["--version"] and _says_version():
         return 0
     if argv is not None:
         return _run(arguments)
@@ -35,6 +34,15 @@ def main(argv: list[str] | None = None) -> int:
         gc.freeze()  # the process ends: its memory is given back as a whole, not object by object
 
 
+def _says_version() -> bool:
+    """Whether it could be printed; when not, the long way says why."""
+    try:
+        print(f"harness {__version__}", flush=True)
+    except OSError:
+        return False
+    return True
+
+
 def _run(arguments: list[str]) -> int:
     from . import door
 
@@ -42,6 +50,8 @@ def _run(arguments: list[str]) -> int:
         return door.run(arguments)
     except Exception as error:
         return door.internal(error, arguments)
+    finally:
+        door.let_go_of_broken_streams()
 
 
 if __name__ == "__main__":

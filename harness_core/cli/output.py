@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import click
@@ -68,11 +69,19 @@ def write_document(document: Mapping[str, Any]) -> None:
 
 def say(ctx: click.Context, text: str) -> None:
     """Print text for people that is no result: stdout, but stderr when a document is wanted."""
-    click.echo(text, err=wants_json(ctx))
+    if wants_json(ctx):
+        _to_people(text)
+    else:
+        click.echo(text)
 
 
 def complain(text: str) -> None:
     """Print a warning or an error for people: always stderr; what a foreign file or answer in it could do is shown."""
     from harness_hookspecs.kit.render import escape_for_terminal
 
-    click.echo(escape_for_terminal(text), err=True)
+    _to_people(escape_for_terminal(text))
+
+
+def _to_people(text: str) -> None:
+    with suppress(OSError):  # a terminal that was closed, a full disk: nobody is left to be told, the work goes on
+        click.echo(text, err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -416,6 +417,9 @@ def test_an_artifact_is_read_by_its_reference(done: Site, capsysbinary: pytest.C
     first = json.loads(capsysbinary.readouterr().out)["items"][0]
     assert main(["artifacts", "get", first["ref"]]) == 0
     assert json.loads(capsysbinary.readouterr().out) == {"text": "The report."}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", None)  # a process that was started without
+        assert main(["artifacts", "get", first["ref"]]) == 0
 
 
 def test_help_names_how_each_look_is_called(done: Site, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import configparser
+import errno
 import gc
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -37,6 +39,14 @@ def probe(ctx: click.Context, wanted: str) -> int | None:
         "internal": RuntimeError("oops"),
         "interrupt": KeyboardInterrupt(),
         "pipe": BrokenPipeError(),
+        "full": OSError(errno.ENOSPC, "No space left on device"),
+        "another file": OSError(errno.ENOSPC, "No space left on device", "a.txt"),
+        "click": click.ClickException("it failed"),
+        "click's file": click.FileError("a.txt", "not there"),
+        "left": SystemExit(4),
+        "left with words": SystemExit("it failed"),
+        "left for good": SystemExit(),
+        "left far out": SystemExit(1000),
     }
     if wanted in failures:
         raise failures[wanted]
@@ -66,22 +76,48 @@ def _with_a_probe(monkeypatch: pytest.MonkeyPatch) -> None:
         ("internal", 70, "internal"),
         ("interrupt", 130, "interrupted"),
         ("pipe", 1, None),
+        ("full", 1, None),
+        ("another file", 70, "internal"),
+        ("click", 1, "command.failed"),
+        ("click's file", 1, "command.failed"),
+        ("left", 4, None),
+        ("left with words", 1, None),
+        ("left for good", 0, None),
+        ("left far out", 70, None),
     ],
 )
 def test_what_a_command_raises_becomes_an_exit_and_one_document(
     wanted: str, code: int, said: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stdout = sys.stdout
-    try:
-        assert main(["probe", "--json", "--raise", wanted]) == code
-    finally:
-        sys.stdout = stdout
+    assert main(["probe", "--json", "--raise", wanted]) == code
     out, err = capsys.readouterr()
     assert "Traceback" not in err
-    if wanted != "pipe":
+    if said or wanted in ("", "ten"):
         document = json.loads(out)
         assert document["schema"] == ("harness.error/1" if said else "harness.probe/1")
         assert document.get("code") == said
+    else:
+        assert out == ""
+
+
+def test_what_click_says_of_a_failure_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    said = {"click": "it failed", "click's file": "Could not open file 'a.txt': not there"}
+    for wanted, message in {**said, "left with words": "it failed"}.items():
+        assert main(["probe", "--raise", wanted]) == 1
+        assert capsys.readouterr() == ("", f"harness: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("returned", "code"),
+    [(None, 0), (0, 0), (255, 255), (256, 70), (-1, 70), (10**30, 70), (True, 0), ("3", 0), (3.5, 0), ([1], 0)],
+)
+def test_what_a_command_returns_is_an_exit_only_where_a_process_can_have_it(
+    returned: object, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(probe, "callback", lambda **_: returned)
+    assert main(["probe"]) == code
+    said = f"harness: the command ended with {returned}, which is no exit code\n"
+    assert capsys.readouterr().err == (said if code == 70 else "")
 
 
 def test_an_error_says_what_where_and_what_next(capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,9 +245,52 @@ def test_the_exits_are_those_that_are_published() -> None:
     assert set(EXITS.values()) <= {2, 3, 4, 5, 6, 10, 11, 12, 13, 14, 15, 70}
 
 
-def _python(*words: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "hookspecs")])}
-    return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, timeout=60, check=False)
+def _python(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    more = options.pop("env", {})
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "hookspecs")]), **more}
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.run([sys.executable, *words], env=env, text=True, timeout=60, check=False, **{**piped, **options})
+
+
+HARNESS = ("-m", "harness_core.cli.main")
+PRINTING = [["--version"], ["--help"], ["run", "--help"], ["plugins", "list"], ["plugins", "list", "--json"]]
+buffers = pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+@buffers
+@pytest.mark.parametrize("words", PRINTING, ids=" ".join)
+def test_where_stdout_is_full_one_line_says_so_and_the_exit_is_1(words: list[str], unbuffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        found = _python(*HARNESS, *words, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
+    said = "harness: what was to be printed cannot be written: No space left on device\n"
+    assert (found.returncode, found.stderr) == (1, said)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+@buffers
+@pytest.mark.parametrize(("words", "code"), [(["plugins", "list"], 0), (["nope"], 2), (["nope", "--json"], 2)])
+def test_where_stderr_is_full_the_exit_is_what_it_would_be(words: list[str], code: int, unbuffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        found = _python(*HARNESS, *words, stderr=full, env={"PYTHONUNBUFFERED": unbuffered})
+    assert found.returncode == code
+    assert found.stdout or "--json" not in words
+
+
+@buffers
+@pytest.mark.parametrize("words", PRINTING, ids=" ".join)
+def test_where_nobody_reads_stdout_nothing_is_said(words: list[str], unbuffered: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    found = _python(*HARNESS, *words, stdout=writing, env={"PYTHONUNBUFFERED": unbuffered})
+    os.close(writing)
+    assert (found.returncode, found.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("words", [["plugins", "list", "--json"], ["nope", "--json"], ["--version"]], ids=" ".join)
+def test_a_process_without_streams_runs_its_command(words: list[str]) -> None:
+    shut = f"import os; os.close(1); os.close(2); os.execv({sys.executable!r}, {[sys.executable, *HARNESS, *words]!r})"
+    assert _python("-c", shut).returncode == (2 if "nope" in words else 0)
 
 
 def test_the_version_is_told_without_importing_anything() -> None:
