@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +41,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid} bears rows that do not exist: {', '.join(unknown)}")
         if marked:
             item.user_properties += [("test", item.nodeid), *marked]
+
+
+@pytest.fixture
+def usual_signals() -> Iterator[None]:
+    """The signals as a person's terminal has them, here and in children; the tests may run where they are ignored."""
+    usual: dict[signal.Signals, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)

@@ -21,7 +21,7 @@ GRACE_SECONDS = 4.0
 """How long what is in flight may take to stop after the first signal."""
 
 _DONE = b"\0"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruptible(Protocol):
@@ -32,7 +32,10 @@ class Interruptible(Protocol):
 
 
 def interruptible(host: Interruptible, work: Callable[[], T], forced: Callable[[int], Any]) -> tuple[T, int | None]:
-    """Do the work on a worker; the first SIGINT or SIGTERM stops the host gracefully, the second ends the process.
+    """Do the work on a worker; the first SIGINT, SIGTERM or SIGHUP stops the host gracefully, the second at once.
+
+    One that the process was started to ignore stays ignored: a shell without job control starts what runs in the
+    background so that Ctrl-C reaches only what is in front, and ``nohup`` what is to outlive its terminal.
 
     Args:
         host: What is interrupted.
@@ -89,7 +92,8 @@ def _bytes_of_signals() -> Iterator[tuple[int, int]]:
     with contextlib.suppress(ValueError):
         woken = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
         for number in _SIGNALS:
-            before[number] = signal.signal(number, lambda *_: None)
+            if signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, lambda *_: None)
     try:
         yield happened, tell
     finally:
@@ -102,8 +106,8 @@ def _bytes_of_signals() -> Iterator[tuple[int, int]]:
 
 
 def _leave(number: int, forced: Callable[[int], Any]) -> None:
-    forced(number)
     with contextlib.suppress(OSError, ValueError):
+        forced(number)
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(128 + number)

@@ -192,7 +192,11 @@ def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Ho
         document, number = interruptible(
             host, lambda: host.wait(begin(host, progress)), lambda number: _forced(ctx, number)
         )
-        emit(ctx, document, lambda one: _result(host, one))
+        try:
+            emit(ctx, document, lambda one: _result(host, one))
+        except OSError:
+            if number is None:
+                raise  # else the terminal that was closed takes no text either; the signal says more
     code = exit_of_session(document)
     final = document["status"] in ("completed", "failed", "cancelled")
     return code if number is None or final else 128 + number

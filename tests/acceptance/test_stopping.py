@@ -271,6 +271,7 @@ def test_a_model_call_that_outlasts_the_grace_of_a_signal_is_asked_again(play: A
     assert {"harness.model.failed", "role.failed"}.isdisjoint(session.types())
 
 
+@pytest.mark.usefixtures("usual_signals")
 def test_a_signal_leaves_what_awaits_an_approval_awaiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turn = calls(("network", {"note": "asked"}), ("slow", {**SLOW, "seconds": 2}))
     site = write_site(tmp_path, stages=one_stage(), replies=[turn, says("done")]).enter(monkeypatch)

@@ -56,7 +56,7 @@ class Terminal:
 
 
 @pytest.fixture
-def asked(site: Site) -> Iterator[Terminal]:
+def asked(site: Site, usual_signals: None) -> Iterator[Terminal]:
     """A run in a terminal whose person is being asked."""
     terminal = Terminal(site, "run", "Go.", "--on-ask", "ask")
     terminal.sees("Approval needed")

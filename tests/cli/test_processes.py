@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -32,8 +34,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 @pytest.fixture
-def start(site: Site) -> Iterator[Start]:
-    """Starts the command; returns when its model has been asked."""
+def start(site: Site, usual_signals: None) -> Iterator[Start]:
+    """Starts the command; returns when its model has been asked. What is ignored here is ignored there."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(*words: str) -> subprocess.Popen[str]:
@@ -64,7 +66,7 @@ def _document(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_the_first_signal_saves_the_session_as_paused_and_it_goes_on_later(
     number: signal.Signals, code: int, start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +77,30 @@ def test_the_first_signal_saves_the_session_as_paused_and_it_goes_on_later(
     done = _document(capsys, "resume", "@last")
     assert (done["id"], done["status"]) == (document["id"], "completed")
     assert _document(capsys, "events", "verify", "@last")["equal"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_is_ignored_from_the_start_stays_ignored(number: signal.Signals, start: Start) -> None:
+    """As a script has it for what it starts with ``&``, and ``nohup`` for what is to outlive its terminal."""
+    signal.signal(number, signal.SIG_IGN)
+    process = start("run", "QUICK", "--json")
+    process.send_signal(number)
+    exit_code, document = _ended(process)
+    assert (exit_code, document["status"]) == (0, "completed")
+
+
+@pytest.mark.usefixtures("usual_signals")
+def test_a_terminal_that_is_closed_leaves_the_session_paused(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing can be printed any more; the exit says what happened."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(HARNESS[0], [*HARNESS, "run", "ENDLESS"], site.process_env())
+    shown = b""
+    while b"attempt 1 of 1, context" not in shown:
+        shown += os.read(terminal, 4096)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 129
+    assert _document(capsys, "sessions", "show", "@last")["status"] == "paused"
 
 
 def test_the_second_signal_ends_the_process_at_once_and_the_log_is_whole(

@@ -23,7 +23,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 @pytest.fixture
-def terminal(site: Site) -> Iterator[Callable[..., Any]]:
+def terminal(site: Site, usual_signals: None) -> Iterator[Callable[..., Any]]:
     """Starts the command on a terminal."""
     started: list[Any] = []
 

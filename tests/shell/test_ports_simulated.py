@@ -372,6 +372,7 @@ def test_close_unwinds_whoever_still_waits() -> None:
         ports.wait.event().wait()
 
 
+@pytest.mark.usefixtures("usual_signals")
 def test_an_interrupted_main_participant_can_close() -> None:
     """Ctrl-C while another one runs."""
     ended, ports = list[str](), SimulatedPorts(7)
