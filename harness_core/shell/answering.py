@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness_hookspecs.errors import IllegalMove, NotFound, Refused
+from harness_hookspecs.errors import ConfigError, IllegalMove, NotFound, Refused
 from harness_hookspecs.kit.codec import loads_trusted
 
 from .redaction import inbox_row
@@ -24,6 +24,7 @@ __all__ = [
     "person",
     "post_answer",
     "post_settlement",
+    "recordable",
 ]
 
 _SHORTEST_NAME = 4
@@ -70,9 +71,12 @@ def post_answer(
     """Put an answer into the inbox, if nobody was first.
 
     Raises:
+        ConfigError: ``config.say``: what is said is no text.
         Refused: ``approval.decision``: not a decision; ``approval.digest``: about something else than what is asked.
         IllegalMove: ``state.final``: its session has ended, nothing can be answered any more.
     """
+    if say is not None:
+        recordable(say, "what is said", code="config.say")
     if decision not in ("approve", "deny", "auto_session"):
         raise Refused(f"{decision!r} is not approve, deny or auto_session", code="approval.decision")
     if found["status"] == "closed":
@@ -118,6 +122,27 @@ def post_settlement(
     raise NotFound(f"no effect {effect_id} is in doubt", code="effect.not_found")
 
 
-def person() -> str:
-    """Who answers here, as the system knows them."""
+def recordable(said: object, name: str, *, code: str) -> str:
+    """A text that somebody handed in.
+
+    Raises:
+        ConfigError: With the code given: it is none, or no Unicode.
+    """
+    if not isinstance(said, str):
+        raise ConfigError(f"{name} is a text, not {said!r}", code=code)
+    try:
+        said.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{name} is no Unicode at character {error.start}", code=code) from error
+    return said
+
+
+def person(by: str | None = None) -> str:
+    """Who acts: as they say, else as the system knows them.
+
+    Raises:
+        ConfigError: ``config.by``: what they say is no text that can be recorded.
+    """
+    if by is not None and recordable(by, "by", code="config.by"):
+        return by
     return f"{os.environ.get('USER') or os.environ.get('LOGNAME') or 'operator'} (pid {os.getpid()})"

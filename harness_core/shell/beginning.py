@@ -12,6 +12,7 @@ from harness_core.kernel.commands import Migrate, Start
 from harness_hookspecs.errors import ConfigError, Drift
 from harness_hookspecs.kit.canonical import canonical
 
+from .answering import recordable
 from .session import OnAsk
 
 if TYPE_CHECKING:
@@ -44,19 +45,15 @@ def checked_request(
     """What a person asked for, as far as it can be had.
 
     Raises:
-        ConfigError: ``run.empty_text``, ``run.text`` (no Unicode), ``config.on_ask``, ``config.budget``,
+        ConfigError: ``run.empty_text``, ``run.text`` (no text, no Unicode), ``config.on_ask``, ``config.budget``,
             ``config.yolo`` or ``config.seed``.
     """
-    if not text.strip():
+    if not recordable(text, "the text", code="run.text").strip():
         raise ConfigError("there is nothing to do: the text is empty", code="run.empty_text")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"the text is no Unicode at character {error.start}", code="run.text") from error
     if yolo not in ("off", "on", "destructive"):
         raise ConfigError(f"yolo is off, on or destructive, not {yolo!r}", code="config.yolo")
-    if not 0 <= seed < 2**32:
-        raise ConfigError(f"the seed is a whole number from 0 to {2**32 - 1}, not {seed}", code="config.seed")
+    if type(seed) is not int or not 0 <= seed < 2**32:  # true and false are integers too, and no seeds
+        raise ConfigError(f"the seed is a whole number from 0 to {2**32 - 1}, not {seed!r}", code="config.seed")
     return RunRequest(text, by, checked_on_ask(on_ask), checked_budget(budget), yolo, seed)
 
 
@@ -121,15 +118,19 @@ def checked_budget(budget: Mapping[str, Any] | None) -> dict[str, float]:
     """A budget's limits, each positive and of a known dimension.
 
     Raises:
-        ConfigError: ``budget.invalid``.
+        ConfigError: ``config.budget``.
     """
-    for name, limit in (budget or {}).items():
+    if budget is None:
+        return {}
+    if not isinstance(budget, Mapping):
+        raise ConfigError(f"{budget!r} is no budget", code="config.budget", hint="a mapping of limits: {'tokens': N}")
+    for name, limit in budget.items():
         number = limit if isinstance(limit, int | float) and not isinstance(limit, bool) else 0
         if name not in ("tokens", "seconds", "calls") or not 0 < number < _MAX_LIMIT:
             raise ConfigError(
                 f"{name}={limit} is no budget", code="config.budget", hint="tokens=N, seconds=N or calls=N, above 0"
             )
-    return dict(budget or {})
+    return dict(budget)
 
 
 def checked_on_ask(said: str) -> OnAsk:

@@ -165,7 +165,7 @@ class Host:
         from .session import OwnedSession
 
         drawn = int.from_bytes(self._ports.random.bytes(4), "big")
-        request = checked_request(text, on_ask, budget, yolo, drawn if seed is None else seed, by or person())
+        request = checked_request(text, on_ask, budget, yolo, drawn if seed is None else seed, person(by))
         self.config.require_trust()
         parts = self._parts()
         session_id = self._ports.ids.uuid7()
@@ -263,12 +263,13 @@ class Host:
 
         Raises:
             NotFound: There is no such approval.
+            ConfigError: ``config.by`` or ``config.say``: no text.
             Refused: ``approval.digest``: the answer is about something else; ``approval.decision``: not a decision.
             IllegalMove: ``state.final``: its session has ended.
         """
         found = find_approval(approval_id, self.approvals(history=True))
         answered = post_answer(
-            found, decision, self.store, self._opened.redactor, digest=digest, say=say, by=by or person()
+            found, decision, self.store, self._opened.redactor, digest=digest, say=say, by=person(by)
         )
         self._ports.reach("approval.posted")
         self._nudge(found["session_id"])
@@ -279,10 +280,11 @@ class Host:
 
         Raises:
             NotFound: No session has such an effect in doubt.
+            ConfigError: ``config.by``: no text.
         """
         documents = self.sessions(every_project=True)
         session_id, posted = post_settlement(
-            effect_id, outcome, documents, self.store, self._opened.redactor, value=value, by=by or person()
+            effect_id, outcome, documents, self.store, self._opened.redactor, value=value, by=person(by)
         )
         self._nudge(session_id)
         return freeze(posted)  # type: ignore[no-any-return]

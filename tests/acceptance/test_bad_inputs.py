@@ -337,9 +337,16 @@ def test_a_folder_that_cannot_be_made_is_named(place: Any, harness: Command) -> 
 
 # ------------------------------------------------------------------------------------------------------ the library
 
-REQUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
+REQUESTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "nothing": ("  ", {}, "run.empty_text"),
     "no Unicode": ("a\ud800b", {}, "run.text"),
+    "a number": (5, {}, "run.text"),
+    "nothing at all": (None, {}, "run.text"),
+    "bytes": (b"Go.", {}, "run.text"),
+    "a limit alone": ("Go.", {"budget": 5}, "config.budget"),
+    "limits as they are typed": ("Go.", {"budget": "tokens=5"}, "config.budget"),
+    "a list of limits": ("Go.", {"budget": []}, "config.budget"),
+    "limits without names": ("Go.", {"budget": {5: 1}}, "config.budget"),
     "a limit that is no number": ("Go.", {"budget": {"tokens": float("nan")}}, "config.budget"),
     "a limit without end": ("Go.", {"budget": {"seconds": float("inf")}}, "config.budget"),
     "a limit in words": ("Go.", {"budget": {"calls": "many"}}, "config.budget"),
@@ -347,6 +354,14 @@ REQUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
     "another way to ask": ("Go.", {"on_ask": "maybe"}, "config.on_ask"),
     "another yolo": ("Go.", {"yolo": "maybe"}, "config.yolo"),
     "a seed below zero": ("Go.", {"seed": -1}, "config.seed"),
+    "a seed in words": ("Go.", {"seed": "x"}, "config.seed"),
+    "a seed between numbers": ("Go.", {"seed": 1.5}, "config.seed"),
+    "a seed that is true": ("Go.", {"seed": True}, "config.seed"),
+    "somebody who is a number": ("Go.", {"by": 5}, "config.by"),
+    "somebody who is zero": ("Go.", {"by": 0}, "config.by"),
+    "somebody who is no Unicode": ("Go.", {"by": "a\ud800"}, "config.by"),
+    "no way to ask": ("Go.", {"on_ask": None}, "config.on_ask"),
+    "a yolo that is true": ("Go.", {"yolo": True}, "config.yolo"),
 }
 
 
@@ -360,6 +375,30 @@ def test_a_request_that_is_none_is_named_and_nothing_is_begun(place: Any, what: 
         assert caught.value.code == code
         assert list(host.sessions()) == []
         assert host.run("Go.")["status"] == "completed"
+
+
+@pytest.mark.parametrize("wrong", [{"by": 5}, {"by": "a\ud800"}, {"say": 5}, {"say": "a\ud800"}], ids=repr)
+def test_an_answer_that_cannot_be_recorded_is_named_and_the_question_stays_open(place: Any, wrong: Any) -> None:
+    place(calls(("network", {"note": "a"})), says("done"))
+    with Host.open(".") as host:
+        found = host.run("Go.", on_ask="suspend")["id"]
+        [item] = host.approvals()
+        with pytest.raises(ConfigError) as caught:
+            host.answer(item["id"], "approve", digest=item["digest"], **wrong)
+        assert caught.value.code == f"config.{next(iter(wrong))}"
+        host.answer(item["id"], "approve", digest=item["digest"], by="Ann", say="yes")
+        assert host.resume(found)["status"] == "completed"
+
+
+@pytest.mark.parametrize("wrong", [{"budget": 5}, {"budget": "tokens=5"}, {"on_ask": None}], ids=repr)
+def test_a_wrong_request_to_go_on_is_named_and_changes_nothing(place: Any, wrong: Any) -> None:
+    place(calls(("network", {"note": "a"})), says("done"))
+    with Host.open(".") as host:
+        found = host.run("Go.", on_ask="suspend")["id"]
+        with pytest.raises(ConfigError, match=r"\A(5|'tokens=5'|on_ask) is ") as caught:
+            host.resume(found, **wrong)
+        assert caught.value.code == f"config.{next(iter(wrong))}"
+        assert host.session(found)["status"] == "awaiting_approval"
 
 
 def test_a_command_that_says_nothing_is_not_posted_and_an_unknown_one_does_nothing(place: Any) -> None:
