@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.kit.codec import dumps
@@ -38,7 +38,10 @@ class Redactor:
         forms = {
             secret,
             json.dumps(secret)[1:-1],
+            dumps(secret).decode()[1:-1],  # as the codec writes it: in UTF-8, where the line above has escapes
+            quote(secret),
             quote(secret, safe=""),
+            quote_plus(secret),
             base64.b64encode(raw).decode().rstrip("="),
             base64.urlsafe_b64encode(raw).decode().rstrip("="),
         }

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus, urlencode
+
 import pytest
 
 from harness_core.shell.redaction import MARK, ChunkRedactor, Redactor
+from harness_hookspecs.kit.codec import dumps
 
 SECRET = "s3cr3t-value-12"
 TEXT = f"key {SECRET}, s3cr3t-val and {SECRET}{SECRET} s3c"
@@ -14,6 +20,28 @@ def redactor() -> Redactor:
     made = Redactor()
     made.register(SECRET)
     return made
+
+
+AWKWARD = 'ключ "a/b" c+d\n&é\x01\x7f'
+FORMS: dict[str, Callable[[str], str]] = {
+    "itself": str,
+    "in JSON": lambda secret: json.dumps(secret)[1:-1],
+    "in JSON of the codec": lambda secret: dumps(secret).decode()[1:-1],
+    "in JSON with its own letters": lambda secret: json.dumps(secret, ensure_ascii=False)[1:-1],
+    "in a path": quote,
+    "in an address": lambda secret: quote(secret, safe=""),
+    "in a form": quote_plus,
+    "in a form of many fields": lambda secret: urlencode({"a": secret}).removeprefix("a="),
+    "in base64": lambda secret: base64.b64encode(secret.encode()).decode(),
+    "in base64 for addresses": lambda secret: base64.urlsafe_b64encode(secret.encode()).decode().rstrip("="),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_secret_is_hidden_in_each_form_that_it_usually_takes(form: str) -> None:
+    made = Redactor()
+    made.register(AWKWARD)
+    assert made.text(f"key={FORMS[form](AWKWARD)};").rstrip("=;") == f"key={MARK}"
 
 
 @pytest.mark.parametrize("length", range(1, len(TEXT)))
