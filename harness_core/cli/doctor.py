@@ -50,7 +50,7 @@ def doctor(ctx: click.Context, fix: bool) -> None:
     checks.append(check_disk(folders.data))
     config, about_config = _config(ctx)
     catalogue, about_plugins = _plugins(ctx, config, fresh=fix)
-    checks += [*about_config, *about_plugins, *_models(config, catalogue)]
+    checks += [*about_config, *about_plugins, *_store(config, catalogue), *_models(config, catalogue)]
     layers = _layers(config, catalogue)
     checks += [_layer_check(layer) for layer in layers if layer["missing"]]
     problems = sum(check.state == "problem" for check in checks)
@@ -119,6 +119,23 @@ def _rows(catalogue: Catalogue) -> list[Checked]:
             facts = {"plugin": record.id, "distribution": record.distribution, "code": row.code, "status": row.status}
             found.append(Checked("plugin", "warning", said, f"{fix}harness plugins disable {name}", facts))
     return found
+
+
+def _store(config: EffectiveConfig | None, catalogue: Catalogue) -> list[Checked]:
+    """Whether the log opens; it is looked at, not opened, since who asks what is wrong wants nothing changed."""
+    if config is None or config.project is None or config.folders is None:
+        return []
+    from harness_core.shell.opening import Opened
+    from harness_core.shell.ports import make_ports
+    from harness_core.shell.redaction import Redactor
+
+    folders, ports = config.folders, make_ports("threads")
+    opened = Opened(ports, config, catalogue, config.project, folders.data, folders.state, Redactor(), None)
+    try:
+        said = opened.look_at_store()
+    except HarnessError as error:
+        return [Checked("store", "problem", str(error), error.hint, {"code": error.code})]
+    return [Checked("store", "ok", said, None, {})] if said else []
 
 
 def _models(config: EffectiveConfig | None, catalogue: Catalogue) -> list[Checked]:

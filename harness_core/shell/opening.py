@@ -89,10 +89,20 @@ class Opened:
         Raises:
             StoreError: It cannot be read or written; a file that is not ours stays as it is.
         """
-        name = self.config.harness.store.plugin
-        where = self.config.origin(("store", "plugin")).text()
-        store: Store = self.parts.get(Need("store", name, where=where))
+        store: Store = self.parts.get(self._need_of_store())
         return store
+
+    def look_at_store(self) -> str | None:
+        """Say whether the configured log would open, without a write; ``None`` when its plugin cannot tell.
+
+        Raises:
+            StoreError: As ``open_store``.
+        """
+        return self.parts.look(self._need_of_store())
+
+    def _need_of_store(self) -> Need:
+        name = self.config.harness.store.plugin
+        return Need("store", name, where=self.config.origin(("store", "plugin")).text())
 
     def assembly(self, config: EffectiveConfig | None = None, *, live: bool = True) -> Assembly:
         """The maker of sessions' parts, for running or for replaying."""

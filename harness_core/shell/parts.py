@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from harness_hookspecs.errors import ConfigError, HarnessError, PluginError
 from harness_hookspecs.host import KindHost
+from harness_hookspecs.offer import Offer
 
 from .plugins.catalogue import Catalogue
 
@@ -118,23 +119,40 @@ class Parts:
         """List what was built, in the order of kinds and entries."""
         return [self._parts[key] for key in sorted(self._parts)]
 
+    def look(self, need: Need) -> str | None:
+        """Say what is there of a thing that may not have been built, changing nothing; raises as ``build`` does.
+
+        Returns:
+            One line; ``None`` when only building it tells.
+        """
+        offer = self._catalogue.offer(need.kind, need.name, where=need.where)
+        return None if offer.look is None else str(self._made(need, offer, offer.look, "looked at"))
+
     def _build(self, need: Need) -> Part:
         offer = self._catalogue.offer(need.kind, need.name, where=need.where)
+        record = self._catalogue.resolve(need.kind, need.name, where=need.where).row.record
+        thing = self._made(need, offer, offer.build, "built")
+        return Part(thing, need, record.id, offer.version or record.version)
+
+    def _made(self, need: Need, offer: Offer[Any], make: Callable[[Any, Any], Any], done: str) -> Any:
+        """What a plugin makes of the settings and the host of a need."""
         provider = self._catalogue.resolve(need.kind, need.name, where=need.where)
         record = provider.row.record
         given = self._settings(need, provider.provided.config)
         settings = None if offer.settings is None else _checked(offer.settings(), given, need)
         try:
-            thing = offer.build(settings, self._host(need))
+            return make(settings, self._host(need))
         except HarnessError:
             raise
         except Exception as error:
-            said = f"{need.kind} {need.name} of the plugin {record.id} cannot be built: {type(error).__name__}: {error}"
-            hint = f"harness plugins info {record.id}"
+            what = f"{need.kind} {need.name} of the plugin {record.id}"
             raise PluginError(
-                said, code="plugin.bound_broken", where=need.where, hint=hint, plugin=record.id
+                f"{what} cannot be {done}: {type(error).__name__}: {error}",
+                code="plugin.bound_broken",
+                where=need.where,
+                hint=f"harness plugins info {record.id}",
+                plugin=record.id,
             ) from error
-        return Part(thing, need, record.id, offer.version or record.version)
 
     def _failure(self, need: Need, error: HarnessError) -> PartFailed:
         owners = self._catalogue.providers_of(need.kind, need.name)

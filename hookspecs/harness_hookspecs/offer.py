@@ -52,6 +52,9 @@ class Offer(Generic[T]):
             settings. A callable, so that listing offers imports no pydantic.
         roles: For kind ``role``: the executor roles it serves. Empty for every other kind.
         version: Version of the offered thing where it differs from its distribution's, for manifests.
+        look: Called by ``harness doctor`` with what ``build`` would be given. Says in one line what is there, or
+            raises what ``build`` would, and changes nothing: no file is made, mended or written to. ``None`` means
+            that only building it tells.
     """
 
     kind: Kind
@@ -60,3 +63,4 @@ class Offer(Generic[T]):
     settings: Callable[[], type[BaseModel]] | None = None
     roles: tuple[str, ...] = field(default=())
     version: str | None = None
+    look: Callable[[Any, Any], str] | None = None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,8 +23,9 @@ from harness_core.shell.doctor import (
     is_affected,
     sqlite_in_use,
 )
-from harness_hookspecs.contracts.distribution import make_distribution
+from harness_hookspecs.contracts.distribution import make_distribution, offers_code
 from harness_hookspecs.role import EXECUTOR_ROLES
+from tests.reference import one_stage, write_site
 
 LAYERS: list[tuple[str, dict[str, Any]]] = [
     ("harness-store-sqlite", {"kind": "store", "name": "sqlite"}),
@@ -36,7 +38,20 @@ LAYERS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def _fakes_are_imported() -> Iterator[None]:
+    """The fakes bear names of plugins that other tests import; each is forgotten where the other is meant."""
+
+    def forgotten() -> dict[str, ModuleType]:
+        return {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("harness_store_sqlite")}
+
+    real = forgotten()
+    yield
+    forgotten()
+    sys.modules.update(real)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _fakes_are_imported: None) -> Path:
     """A whole installation made of fakes, a configured model, and empty folders of the person."""
     for name in ("CONFIG", "DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
@@ -132,6 +147,37 @@ def test_models_are_found_or_missed(site: Path, ask: Any) -> None:
     _, document = ask("doctor")
     assert [state for state, _ in states(document, "model")] == ["ok", "warning", "warning"]
     assert "/nowhere/a.gguf is not there" in states(document, "model")[1][1]
+
+
+@pytest.mark.parametrize("content", ["junk " * 100, "", None], ids=["junk", "empty", "absent"])
+def test_a_log_that_would_not_open_is_a_problem_and_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: str | None
+) -> None:
+    site = write_site(tmp_path, stages=one_stage(), replies=[]).enter(monkeypatch)
+    file = Path(site.env["XDG_DATA_HOME"]) / "harness" / "harness.db"
+    if content is not None:
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+    code = main(["doctor", "--json"])
+    [(state, message)] = states(json.loads(capsys.readouterr().out), "store")
+    assert message.startswith(str(file))
+    assert (state, code) == ("ok", 0) if content is None else ("problem", 3)
+    assert (file.read_text() if file.exists() else None) == content
+
+
+def test_a_log_that_only_opening_it_tells_of_is_not_opened(ask: Any) -> None:
+    _, document = ask("doctor")
+    assert states(document, "store") == []
+
+
+def test_a_look_that_breaks_is_a_problem_of_its_plugin(site: Path, ask: Any) -> None:
+    provides = [LAYERS[0][1]]
+    code = offers_code(provides).replace("build=", "look=lambda settings, host: 1 / 0, build=")
+    make_distribution(site, LAYERS[0][0], provides=provides, code=code)
+    _, document = ask("doctor")
+    [(state, message)] = states(document, "store")
+    assert state == "problem"
+    assert "store-sqlite cannot be looked at: ZeroDivisionError" in message
 
 
 def test_missing_folders_are_made_when_asked(site: Path, ask: Any) -> None:

@@ -20,6 +20,12 @@ def _build(settings: Any, host: Any) -> Any:
     return open_store(settings, host)
 
 
+def _look(settings: Any, host: Any) -> str:
+    from .store import look_at_store
+
+    return look_at_store(settings, host)
+
+
 def _settings() -> type[BaseModel]:
     from .settings import Settings
 
@@ -29,4 +35,4 @@ def _settings() -> type[BaseModel]:
 @implements(hooks.harness_provide_stores)
 def harness_provide_stores() -> list[Offer[Any]]:
     """Offer the one store of this distribution."""
-    return [Offer(kind="store", name="sqlite", build=_build, settings=_settings)]
+    return [Offer(kind="store", name="sqlite", build=_build, settings=_settings, look=_look)]

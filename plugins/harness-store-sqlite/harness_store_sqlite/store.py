@@ -20,7 +20,7 @@ from .schema import APPLICATION_ID, CREATE, FORMAT, affected, creation, pragmas
 if TYPE_CHECKING:
     from .settings import Settings
 
-__all__ = ["default_database", "open_store"]
+__all__ = ["default_database", "look_at_store", "open_store"]
 
 _FILE: Final = "harness.db"
 _MAGIC: Final = b"SQLite format 3\0"
@@ -47,7 +47,7 @@ def open_store(settings: Settings, host: StoreHost, *, database: DatabaseFactory
         StoreCorrupt: ``store.foreign``, ``store.newer`` or ``store.corrupt``; the file was left as it is.
         StoreError: ``store.sqlite_version``: this SQLite can lose commits; or the file cannot be opened.
     """
-    path = host.data_dir / Path(settings.path or _FILE).expanduser()
+    path = _path(settings, host)
     said = pragmas(synchronous=settings.synchronous)
     with _named(path):
         _refuse_affected(path, database)
@@ -63,6 +63,35 @@ def open_store(settings: Settings, host: StoreHost, *, database: DatabaseFactory
         ports=host.ports,
         failure=lambda error: failure(error, str(path), full=_is_full(path.parent)),
     )
+
+
+def look_at_store(settings: Settings, host: StoreHost, *, database: DatabaseFactory = default_database) -> str:
+    """Say whether the log would open; nothing is made and nothing is written.
+
+    Raises:
+        StoreCorrupt: As ``open_store``.
+        StoreError: As ``open_store``.
+    """
+    path = _path(settings, host)
+    with _named(path):
+        _refuse_affected(path, database)
+        if not os.path.lexists(path):
+            return f"{path} is not there yet, made when needed"
+        _look_at_header(path)
+        # A reader of a write-ahead log leaves a map of it behind; where there is none the file alone says everything.
+        _look_inside(path, database, mode="ro" if _has_write_ahead_log(path) else "ro&immutable=1")
+    return f"{path} opens"
+
+
+def _path(settings: Settings, host: StoreHost) -> Path:
+    return host.data_dir / Path(settings.path or _FILE).expanduser()
+
+
+def _has_write_ahead_log(path: Path) -> bool:
+    try:
+        return os.stat(f"{path}-wal").st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager
@@ -158,9 +187,9 @@ def _refuse_foreign(path: Path, application_id: int, version: int) -> None:
         raise StoreCorrupt(text, code="store.newer", where=str(path), hint=hint, found=version, supported=FORMAT)
 
 
-def _look_inside(path: Path, database: DatabaseFactory) -> None:
+def _look_inside(path: Path, database: DatabaseFactory, *, mode: str = "ro") -> None:
     """Refuse, on a connection that cannot write, what only the write-ahead log tells, and a form that was changed."""
-    connection = _connect(path, database, ("PRAGMA busy_timeout = 30000",), mode="ro")
+    connection = _connect(path, database, ("PRAGMA busy_timeout = 30000",), mode=mode)
     try:
         application_id = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -21,7 +21,7 @@ from harness_hookspecs.store import GENESIS_HASH, chain_hash, verify_chain
 from harness_store_sqlite import harness_provide_stores
 from harness_store_sqlite.schema import FORMAT, affected
 from harness_store_sqlite.settings import Settings
-from harness_store_sqlite.store import open_store
+from harness_store_sqlite.store import look_at_store, open_store
 
 CASES = {
     case["id"]: case
@@ -65,6 +65,8 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 def test_without_a_setting_one_wal_file_lies_in_the_data_directory(host: FakeHost) -> None:
     (offer,) = harness_provide_stores()
     assert offer.settings is not None
+    assert offer.look is not None
+    assert "is not there yet" in offer.look(offer.settings()(), host)
     store = offer.build(offer.settings()(), host)
     store.append(STREAM, [draft()], expected_seq=0)
     with closing(sqlite.connect(str(host.data_dir / "harness.db"))) as connection:
@@ -169,6 +171,49 @@ def test_a_file_is_refused_and_left_byte_for_byte(host: FakeHost, what: str) -> 
             open_store(QUICK, host)
         assert caught.value.code == code
         assert bytes_of(host.data_dir) == before
+
+
+def everything_in(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_look_refuses_what_would_not_open_and_changes_nothing(host: FakeHost, what: str) -> None:
+    spoil, code = REFUSED[what]
+    spoil(filled(host))
+    before = everything_in(host.data_dir)
+    with pytest.raises(StoreCorrupt) as caught:
+        look_at_store(QUICK, host)
+    assert caught.value.code == code
+    assert everything_in(host.data_dir) == before
+
+
+def test_a_look_at_a_whole_file_or_at_none_changes_nothing(host: FakeHost) -> None:
+    assert look_at_store(Settings(path="below/log.db"), host) == (
+        f"{host.data_dir / 'below/log.db'} is not there yet, made when needed"
+    )
+    assert not list(host.data_dir.iterdir())
+    file = filled(host)
+    before = everything_in(host.data_dir)
+    assert look_at_store(QUICK, host) == f"{file} opens"
+    assert everything_in(host.data_dir) == before
+
+
+def test_a_look_sees_what_only_the_write_ahead_log_tells(host: FakeHost) -> None:
+    later = sqlite.connect(str(filled(host)), isolation_level=None)
+    later.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    before = bytes_of(host.data_dir)
+    with pytest.raises(StoreCorrupt) as caught:
+        look_at_store(QUICK, host)
+    assert caught.value.code == "store.newer"
+    assert bytes_of(host.data_dir) == before
+    later.close()
+
+
+def test_a_look_refuses_the_library_that_would_be_refused(host: FakeHost) -> None:
+    with pytest.raises(StoreError) as caught:
+        look_at_store(QUICK, host, database=_Affected)
+    assert caught.value.code == "store.sqlite_version"
 
 
 @pytest.mark.inv("I-11")
