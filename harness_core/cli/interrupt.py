@@ -32,10 +32,11 @@ class Interruptible(Protocol):
 
 
 def interruptible(host: Interruptible, work: Callable[[], T], forced: Callable[[int], Any]) -> tuple[T, int | None]:
-    """Do the work on a worker; the first SIGINT, SIGTERM or SIGHUP stops the host gracefully, the second at once.
+    """Do the work on a worker; the first signal stops the host gracefully, a second SIGINT or SIGTERM the process.
 
-    One that the process was started to ignore stays ignored: a shell without job control starts what runs in the
-    background so that Ctrl-C reaches only what is in front, and ``nohup`` what is to outlive its terminal.
+    SIGHUP, which says that the terminal was closed, is a first one only. What the process was started to ignore stays
+    ignored: a shell without job control starts what runs in the background so that Ctrl-C reaches only what is in
+    front, and ``nohup`` what is to outlive its terminal.
 
     Args:
         host: What is interrupted.
@@ -61,6 +62,8 @@ def interruptible(host: Interruptible, work: Callable[[], T], forced: Callable[[
         task = ports.spawn(do, name="command")
         while number := _next(ports.wait, happened):
             if first is not None:
+                if number == signal.SIGHUP:
+                    continue  # one closed terminal is told of twice: by the shell, and by the kernel as the shell ends
                 _leave(number, forced)
             first = number
             complain(f"harness: {signal.Signals(number).name}: stopping; once more to stop at once")

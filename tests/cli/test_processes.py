@@ -79,6 +79,17 @@ def test_the_first_signal_saves_the_session_as_paused_and_it_goes_on_later(
     assert _document(capsys, "events", "verify", "@last")["equal"]
 
 
+def test_a_terminal_whose_end_is_told_twice_leaves_the_session_paused(start: Start) -> None:
+    """The shell tells its jobs, and the kernel tells them again when the shell ends."""
+    process = start("run", "QUICK", "--json")
+    process.send_signal(signal.SIGHUP)
+    assert process.stderr is not None
+    assert any("stopping" in line for line in process.stderr)
+    process.send_signal(signal.SIGHUP)
+    exit_code, document = _ended(process)
+    assert (exit_code, document["status"]) == (129, "paused")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_that_is_ignored_from_the_start_stays_ignored(number: signal.Signals, start: Start) -> None:
     """As a script has it for what it starts with ``&``, and ``nohup`` for what is to outlive its terminal."""
