@@ -147,6 +147,7 @@ def _parts(folder: Path, steps: int) -> SessionParts:
         logs_dir=folder / "logs",
         output_bytes=65536,
         validator_timeout_seconds=120.0,
+        approver_timeout_seconds=120.0,
         parallel_tools=1,
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness_core.kernel.projections.approvals import doubt_items
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.naming import resolve_one
+from harness_core.shell.posting import settlement_place
 
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
@@ -24,8 +25,9 @@ def doubts(host: Host) -> Iterator[Mapping[str, Any]]:
     """The effects in doubt of any session that nobody has settled."""
     for document in host.sessions(every_project=True):
         if any(wait["kind"] == "in_doubt" for wait in document["waiting"]):
-            items = doubt_items(map(decoded, host.events(document["id"])), document["id"])
-            yield from (item for item in items if host.store.posted(f"settle:{item['id']}") is None)
+            for item in doubt_items(map(decoded, host.events(document["id"])), document["id"]):
+                if settlement_place(item["id"], document["id"], host.store).stands is None:
+                    yield item
 
 
 def find_item(host: Host, reference: str, *, in_doubt: bool = True) -> Mapping[str, Any]:

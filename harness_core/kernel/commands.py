@@ -177,10 +177,14 @@ class AskApproval:
 
 @attrs.frozen
 class Unanswered:
-    """No approver answered; a person must, later or elsewhere. ``deny`` ends it (``--on-ask deny``)."""
+    """No approver answered; a person must, later or elsewhere. ``deny`` ends it (``--on-ask deny``).
+
+    ``flaws`` are of approvers that said something which is no answer, a sentence each.
+    """
 
     approval_id: str
     deny: bool
+    flaws: tuple[str, ...] = ()
 
 
 @attrs.frozen

@@ -294,12 +294,15 @@ def _unanswered(command: Unanswered, state: SessionState, definition: Definition
     if approval is None or approval.status != "pending" or state.final:
         return NOTHING
     if command.deny:
-        ending = _ending(approval, "on_ask", "nobody may be asked in this run (--on-ask deny)")
+        reason = "; ".join(("nobody may be asked in this run (--on-ask deny)", *command.flaws))
+        ending = _ending(approval, "on_ask", reason)
         denied = Fact("approval.denied", ending, _refs_of(approval))
         return Decision((denied, *goes_on(state, [approval], "on_ask")))
-    if approval.awaited or state.status == "paused" or state.pausing or state.cancelling:
+    told = approval.awaited and not command.flaws
+    if told or state.status == "paused" or state.pausing or state.cancelling:
         return NOTHING  # it stays pending, and is asked about again when the session goes on
-    return Decision((Fact("session.awaiting", {"approval_ids": [approval.approval_id]}),))
+    said = {"flaws": list(command.flaws)} if command.flaws else {}
+    return Decision((Fact("session.awaiting", {"approval_ids": [approval.approval_id], **said}),))
 
 
 def _refs_of(approval: Approval) -> dict[str, Any]:

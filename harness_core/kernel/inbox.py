@@ -9,7 +9,7 @@ from .commands import Received
 from .facts import Decision, Fact
 from .state import Approval, SessionState
 
-__all__ = ["goes_on", "is_command", "received"]
+__all__ = ["fits_answer", "flaw", "goes_on", "is_command", "received"]
 
 
 def received(command: Received, state: SessionState) -> Decision:
@@ -42,11 +42,28 @@ def _effect(kind: str, body: Mapping[str, Any], state: SessionState) -> Effect:
 
 
 def is_command(kind: Any, body: Any) -> bool:
-    """Whether a body is what a command of that kind needs; surfaces ask before they post."""
+    """Whether a body is what a command of that kind needs; one that is not does nothing."""
+    return flaw(kind, body) is None
+
+
+def flaw(kind: Any, body: Any) -> str | None:
+    """What is wrong with a command, ``None`` when nothing is; asked before it is posted, since a row stays for ever."""
     fields = _FIELDS.get(kind) if isinstance(kind, str) else None
-    if fields is None or not isinstance(body, Mapping):
+    if fields is None:
+        return f"{kind!r} is no kind of command; kinds: {', '.join(_FIELDS)}"
+    if not isinstance(body, Mapping):
+        return f"the body of {kind} holds its fields by name, it is no {type(body).__name__}"
+    for name, fits in fields.items():
+        if not fits(body.get(name)):
+            return f"{name} of {kind} is missing or not of its kind"
+    return None
+
+
+def fits_answer(kind: Any, body: Any, approval_id: str, digest: str) -> bool:
+    """Whether a posted command is an answer to that question; one that is not leaves it open, whatever its id."""
+    if kind != "answer" or not is_command(kind, body):
         return False
-    return all(fits(body.get(name)) for name, fits in fields.items())
+    return (body["approval_id"], body["digest"]) == (approval_id, digest)
 
 
 def _by_the_fold(body: Any, state: SessionState) -> Effect:

@@ -99,6 +99,14 @@ class RunSettings(Settings):
         description="How long one validator may take, in seconds; without a verdict by then nothing passes.",
         json_schema_extra=tighten("smaller"),
     )
+    approver_timeout_sec: Seconds = Field(
+        120.0,
+        description=(
+            "How long an approver that asks no person may take, in seconds; without an answer by then the next is "
+            "asked."
+        ),
+        json_schema_extra=tighten("smaller"),
+    )
     tool_output_bytes: Annotated[int, Field(ge=1024, le=67_108_864)] = Field(
         65_536,
         description="What a model is shown of a tool's result, in bytes; the rest is stored and the cut is marked.",

@@ -7,23 +7,27 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness_hookspecs.errors import ConfigError, IllegalMove, NotFound, Refused
-from harness_hookspecs.kit.codec import loads_trusted
 
-from .redaction import inbox_row
+from .posting import answer_place, inbox_row, settlement_place
 
 if TYPE_CHECKING:
-    from harness_hookspecs.store import Store
+    from harness_core.kernel.state import Approval, SessionState
+    from harness_hookspecs.store import Posted, Store
 
+    from .posting import Asked
     from .redaction import Redactor
 
 __all__ = [
     "AlreadyAnswered",
     "Answered",
-    "answer_command_id",
+    "answer_body",
     "find_approval",
+    "find_doubt",
     "person",
     "post_answer",
+    "post_asked",
     "post_settlement",
+    "question",
     "recordable",
 ]
 
@@ -42,9 +46,24 @@ class AlreadyAnswered(NamedTuple):
     by: str
 
 
-def answer_command_id(approval_id: str) -> str:
-    """The one id under which an approval may be answered: the first row of the inbox stands (contract.md, Host)."""
-    return f"answer:{approval_id}"
+def answer_body(
+    approval_id: str, decision: Any, *, digest: Any, by: Any, kind: Any = "person", say: Any = None
+) -> dict[str, Any]:
+    """The body of the command that answers an approval; nothing of it is checked yet."""
+    body = {"approval_id": approval_id, "decision": decision, "digest": digest, "by": by, "kind": kind}
+    return body if say is None or say == "" else {**body, "say": say}
+
+
+def question(approval: Approval, state: SessionState) -> dict[str, Any]:
+    """What an answer must know of an approval, from the state; ``Host.approvals`` says it and more, from the log."""
+    over = state.final and approval.status == "pending"
+    return {
+        "id": approval.approval_id,
+        "session_id": state.session_id,
+        "status": "closed" if over else approval.status,
+        "digest": approval.payload["digest"],
+        "answer": approval.ended,
+    }
 
 
 def find_approval(named: str, known: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -60,66 +79,110 @@ def find_approval(named: str, known: Iterable[Mapping[str, Any]]) -> Mapping[str
     return matching[0]
 
 
-def _is_named(said: str, approval_id: str) -> bool:
+def _is_named(said: Any, approval_id: str) -> bool:
+    if not isinstance(said, str):
+        return False
     long_enough = len(said) >= _SHORTEST_NAME
     return said == approval_id or (long_enough and (approval_id.startswith(said) or approval_id.endswith(said)))
 
 
 def post_answer(
-    found: Mapping[str, Any], decision: str, store: Store, redactor: Redactor, *, digest: str, say: str | None, by: str
+    found: Mapping[str, Any], body: Mapping[str, Any], store: Store, redactor: Redactor
 ) -> Answered | AlreadyAnswered:
-    """Put an answer into the inbox, if nobody was first.
+    """Put an answer into the inbox, if nobody was first; every answer comes through here, whoever gives it.
+
+    Args:
+        found: The approval, as ``find_approval`` or ``question`` gives it.
+        body: The answer, as ``answer_body`` makes it.
+        store: The log.
+        redactor: Knows the secrets of the session.
 
     Raises:
-        ConfigError: ``config.say``: what is said is no text.
         Refused: ``approval.decision``: not a decision; ``approval.digest``: about something else than what is asked.
-        IllegalMove: ``state.final``: its session has ended, nothing can be answered any more.
+        IllegalMove: ``state.final``: its session has ended, nothing can be answered any more;
+            ``command.malformed``: who answers, or what they say, is no text.
     """
-    if say is not None:
-        recordable(say, "what is said", code="config.say")
-    if decision not in ("approve", "deny", "auto_session"):
-        raise Refused(f"{decision!r} is not approve, deny or auto_session", code="approval.decision")
+    if body["decision"] not in ("approve", "deny", "auto_session"):
+        raise Refused(f"{body['decision']!r} is not approve, deny or auto_session", code="approval.decision")
     if found["status"] == "closed":
         raise IllegalMove(f"the session of {found['id']} has ended; nothing can be answered", code="state.final")
     if found["status"] != "pending":
         return AlreadyAnswered(found["answer"]["by"])
-    if found["digest"] != digest:
+    if found["digest"] != body["digest"]:
         raise Refused("the answer is bound to other arguments than those that are asked about", code="approval.digest")
-    body: dict[str, Any] = {"approval_id": found["id"], "decision": decision, "digest": digest}
-    body |= {"by": by, "kind": "person"}
-    if say:
-        body["say"] = say
     command = inbox_row("answer", body, redactor)
-    stands = store.post(found["session_id"], answer_command_id(found["id"]), command)
-    return Answered(by) if stands.body == command else AlreadyAnswered(loads_trusted(stands.body)["body"]["by"])
+    place = answer_place(found["id"], found["digest"], found["session_id"], store)
+    if place.stands is None:
+        store.post(found["session_id"], place.command_id, command)
+        place = answer_place(found["id"], found["digest"], found["session_id"], store)
+    mine = place.stands is not None and place.stands.body == command
+    return Answered(body["by"]) if mine else AlreadyAnswered(place.body()["by"])
 
 
-def post_settlement(
-    effect_id: str,
-    outcome: str,
-    documents: Iterable[Mapping[str, Any]],
-    store: Store,
-    redactor: Redactor,
-    *,
-    value: Any,
-    by: str,
-) -> tuple[str, dict[str, Any]]:
-    """Put the settlement of an effect in doubt into its session's inbox; returns the session and what stands.
+def find_doubt(effect_id: str, documents: Iterable[Mapping[str, Any]]) -> str:
+    """The session that has that effect in doubt.
 
     Raises:
-        NotFound: No session has such an effect in doubt.
-        Refused: ``effect.outcome``: neither ``happened`` nor ``never_happened``.
+        NotFound: None has.
     """
-    if outcome not in ("happened", "never_happened"):
-        raise Refused(f"{outcome!r} is not happened or never_happened", code="effect.outcome")
     for document in documents:
         if any(wait["kind"] == "in_doubt" and wait["id"] == effect_id for wait in document["waiting"]):
-            body = {"effect_id": effect_id, "outcome": outcome, "by": by, "kind": "person"}
-            if value is not None:
-                body["value"] = value
-            stands = store.post(document["id"], f"settle:{effect_id}", inbox_row("settle", body, redactor))
-            return str(document["id"]), loads_trusted(stands.body)["body"]
+            return str(document["id"])
     raise NotFound(f"no effect {effect_id} is in doubt", code="effect.not_found")
+
+
+def post_settlement(session_id: str, body: Mapping[str, Any], store: Store, redactor: Redactor) -> Mapping[str, Any]:
+    """Put the settlement of an effect in doubt into its session's inbox; returns what stands.
+
+    Raises:
+        Refused: ``effect.outcome``: neither ``happened`` nor ``never_happened``.
+        IllegalMove: ``command.malformed``: its value is no JSON, or who settles it is no text.
+    """
+    if body["outcome"] not in ("happened", "never_happened"):
+        raise Refused(f"{body['outcome']!r} is not happened or never_happened", code="effect.outcome")
+    command = inbox_row("settle", body, redactor)
+    place = settlement_place(body["effect_id"], session_id, store)
+    if place.stands is None:
+        store.post(session_id, place.command_id, command)
+        place = settlement_place(body["effect_id"], session_id, store)
+    return place.body()
+
+
+def post_asked(asked: Asked, state: SessionState, store: Store, redactor: Redactor) -> Posted:
+    """Post what a surface asks of a session, an answer and a settlement as from anywhere else; returns what stands.
+
+    Raises:
+        NotFound: The session has no such approval, or no such effect in doubt.
+        Refused: ``approval.digest``: the answer is about something else than what is asked.
+        IllegalMove: ``state.final``, or ``approval.answered``: it was decided without an answer.
+    """
+    if asked.kind == "answer":
+        return _posted_answer(asked.body, state, store, redactor)
+    if asked.kind == "settle":
+        return _posted_settlement(asked.body, state, store, redactor)
+    return store.post(state.session_id, asked.command_id, inbox_row(asked.kind, asked.body, redactor))
+
+
+def _posted_answer(body: Mapping[str, Any], state: SessionState, store: Store, redactor: Redactor) -> Posted:
+    approval = state.approvals.get(body["approval_id"])
+    if approval is None:
+        raise NotFound(f"this session has no approval {body['approval_id']}", code="approval.not_found")
+    found = question(approval, state)
+    answered = post_answer(found, body, store, redactor)
+    stands = answer_place(found["id"], found["digest"], found["session_id"], store).stands
+    if stands is None:
+        raise IllegalMove(f"approval {found['id']} is decided already, by {answered.by}", code="approval.answered")
+    return stands
+
+
+def _posted_settlement(body: Mapping[str, Any], state: SessionState, store: Store, redactor: Redactor) -> Posted:
+    effect_id = body["effect_id"]
+    if effect_id in state.in_doubt:
+        post_settlement(state.session_id, body, store, redactor)
+    stands = settlement_place(effect_id, state.session_id, store).stands
+    if stands is None:
+        raise NotFound(f"no effect {effect_id} is in doubt", code="effect.not_found")
+    return stands
 
 
 def recordable(said: object, name: str, *, code: str) -> str:

@@ -76,6 +76,7 @@ class Assembly:
                 for name in self.config.policies.approver
                 if ("approver", name) in self._built()
             ],
+            approver_timeout_seconds=run.approver_timeout_sec,
             workspace=self.workspace,
             logs_dir=self.data_dir / "logs",
             output_bytes=run.tool_output_bytes,

@@ -9,19 +9,23 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound
+from harness_hookspecs.errors import HarnessError, NotFound
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import freeze
 
 from .answering import (
     AlreadyAnswered,
     Answered,
+    answer_body,
     find_approval,
+    find_doubt,
     person,
     post_answer,
+    post_asked,
     post_settlement,
+    recordable,
 )
-from .redaction import inbox_row
+from .posting import asked_for, inbox_row
 
 # A door costs nothing until somebody goes through it: each method imports the module that does its work.
 if TYPE_CHECKING:
@@ -268,9 +272,9 @@ class Host:
             IllegalMove: ``state.final``: its session has ended.
         """
         found = find_approval(approval_id, self.approvals(history=True))
-        answered = post_answer(
-            found, decision, self.store, self._opened.redactor, digest=digest, say=say, by=person(by)
-        )
+        said = None if say is None else recordable(say, "what is said", code="config.say")
+        body = answer_body(found["id"], decision, digest=digest, by=person(by), say=said)
+        answered = post_answer(found, body, self.store, self._opened.redactor)
         self._ports.reach("approval.posted")
         self._nudge(found["session_id"])
         return answered
@@ -282,10 +286,11 @@ class Host:
             NotFound: No session has such an effect in doubt.
             ConfigError: ``config.by``: no text.
         """
-        documents = self.sessions(every_project=True)
-        session_id, posted = post_settlement(
-            effect_id, outcome, documents, self.store, self._opened.redactor, value=value, by=person(by)
-        )
+        session_id = find_doubt(effect_id, self.sessions(every_project=True))
+        body = {"effect_id": effect_id, "outcome": outcome, "by": person(by), "kind": "person"}
+        if value is not None:
+            body["value"] = value
+        posted = post_settlement(session_id, body, self.store, self._opened.redactor)
         self._nudge(session_id)
         return freeze(posted)  # type: ignore[no-any-return]
 
@@ -294,12 +299,16 @@ class Host:
 
         Raises:
             NotFound: There is no such session.
-            IllegalMove: ``command.malformed``: it says not enough to be posted.
+            NotFound: There is no such approval to answer, no such effect in doubt to settle.
+            Refused: ``approval.digest``: an answer is about something else than what is asked.
+            IllegalMove: ``command.malformed``: it is none of its kind, or has the id of another command;
+                ``state.final``, ``approval.answered``: nothing can be answered any more.
         """
-        if not {"session", "id", "kind"} <= set(command):
-            raise IllegalMove("a command has session, id, kind and body", code="command.malformed")
-        found = self.find(command["session"])
-        stands = self._post(found, command["id"], command["kind"], command.get("body", {}))
+        from .replaying import fold_session
+
+        asked = asked_for(command)
+        found = self.find(asked.session)
+        stands = post_asked(asked, fold_session(self.store, found), self.store, self._opened.redactor)
         self._nudge(found)
         return {"session": found, "id": stands.command_id, "taken_seq": stands.taken_seq, **loads_trusted(stands.body)}
 
@@ -332,6 +341,8 @@ class Host:
         """
         from . import views
 
+        if not isinstance(session_id, str):
+            raise NotFound(f"a session is named by a text, not by {session_id!r}", code="session.not_found")
         if session_id in self._owned:
             return session_id
         known = [document["id"] for document in self.sessions()]

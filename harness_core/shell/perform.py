@@ -14,7 +14,6 @@ from harness_core.kernel.commands import (
     EffectFailed,
     RoleFailed,
     RoleSuspended,
-    Unanswered,
 )
 from harness_core.kernel.context import Item, assemble
 from harness_core.kernel.definition import StagePlan
@@ -316,8 +315,7 @@ class Performer:
         approval = self._state.approvals.get(effect.approval_id)
         if approval is None or approval.status != "pending":
             return None
-        outcome = ask(approval, self._state, self.ask_site, self.services)
-        return Unanswered(approval.approval_id, deny=outcome == "deny") if outcome != "answered" else None
+        return ask(approval, self._state, self.ask_site, self.services)
 
     # -- shared ---
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
 
 from harness_core.kernel.commands import Unanswered
 from harness_core.kernel.state import Approval, SessionState
-from harness_hookspecs.approver import ApprovalAnswer, ApprovalRequest
+from harness_hookspecs.approver import SESSION_STOPS, ApprovalAnswer, ApprovalRequest
+from harness_hookspecs.errors import IllegalMove, PluginError, Refused
 from harness_hookspecs.host import CancelToken
+from harness_hookspecs.messages import ErrorEnvelope
 
-from .perform_attempt import attempt
+from .answering import answer_body
+from .perform_attempt import Attempt, attempt
 from .services import Services
 from .session_parts import NamedApprover
 
 __all__ = ["AskSite", "ask"]
+
+HEED_SECONDS = 1.0
+"""How long an approver may take to end after its time is over; then nobody waits for it any more."""
 
 
 @attrs.frozen
@@ -25,42 +31,57 @@ class AskSite:
 
     session_id: str
     approvers: Sequence[NamedApprover]
+    timeout_seconds: float  # of one that waits for no person
     on_ask: Literal["ask", "suspend", "deny"]
     has_terminal: bool
     leave: CancelToken  # set when this process stops while the session goes on waiting
-    post_answer: Callable[[str, ApprovalAnswer], Any]
+    post_answer: Callable[[str, Mapping[str, Any]], Any]
 
 
-def ask(approval: Approval, state: SessionState, site: AskSite, services: Services) -> str:
+def ask(approval: Approval, state: SessionState, site: AskSite, services: Services) -> Unanswered | None:
     """Ask the approvers in order; the first answer is posted and stands.
 
     Returns:
-        ``answered``, ``open`` (it stays pending) or ``deny`` (nobody may be asked in this run).
+        ``None`` when there is an answer; else whether it stays pending or nobody may be asked in this run, and what
+        those said whose answer was none.
     """
     request = _request(approval, state, site, services)
+    flaws: list[str] = []
     for named in site.approvers:
-        if named.approver.interactive:
+        if _waits_for_a_person(named):
             continue
-        if _answered_by(named, request, site, services):
-            return "answered"
-    people = [named for named in site.approvers if named.approver.interactive]
+        if _answered(_in_time(named, request, site, services), named, request, site, services, flaws):
+            return None
+    people = [named for named in site.approvers if _waits_for_a_person(named)]
     if site.on_ask != "ask" or not site.has_terminal or not people:
-        return "deny" if site.on_ask == "deny" else "open"
+        return Unanswered(approval.approval_id, deny=site.on_ask == "deny", flaws=tuple(flaws))
     # From here on a person is waited for, and the log says so before anyone is bothered (B-81).
-    services.loop.submit(Unanswered(approval.approval_id, deny=False))
+    services.loop.submit(Unanswered(approval.approval_id, deny=False, flaws=tuple(flaws)))
+    return _ask_people(people, request, site, services)
+
+
+def _ask_people(
+    people: Sequence[NamedApprover], request: ApprovalRequest, site: AskSite, services: Services
+) -> Unanswered | None:
+    flaws: list[str] = []
     token = services.ports.wait.token()
-    forgets = [source.on_cancel(lambda: token.cancel("the session stops")) for source in (services.cancel, site.leave)]
-    watch = services.ports.spawn(_watch, approval.approval_id, token, services, name="answer-watch")
+    forgets = [source.on_cancel(lambda: token.cancel(SESSION_STOPS)) for source in (services.cancel, site.leave)]
+    watch = services.ports.spawn(_watch, request.approval_id, token, services, name="answer-watch")
     try:
         for named in people:
-            if _answered_by(named, request, site, services, token=token):
-                return "answered"
+            done = attempt(named.approver.ask, request, token, what=f"approver {named.name}")
+            if _answered(done, named, request, site, services, flaws):
+                return None
     finally:
         for forget in forgets:
             forget()
         token.cancel("closed")
         watch.join()
-    return "open"
+    return Unanswered(request.approval_id, deny=False, flaws=tuple(flaws))
+
+
+def _waits_for_a_person(named: NamedApprover) -> bool:
+    return bool(attempt(getattr, named.approver, "interactive", what=f"approver {named.name}").value)
 
 
 def _watch(approval_id: str, token: Any, services: Services) -> None:
@@ -81,19 +102,54 @@ def _watch(approval_id: str, token: Any, services: Services) -> None:
         forget()
     if not token.cancelled():
         ended = services.loop.state.approvals[approval_id].ended or {}
-        token.cancel(f"answered by {ended['by']}" if ended else "the session stops")
+        token.cancel(f"answered by {ended['by']}" if ended else SESSION_STOPS)
 
 
-def _answered_by(
-    named: NamedApprover, request: ApprovalRequest, site: AskSite, services: Services, *, token: Any = None
+def _in_time(
+    named: NamedApprover, request: ApprovalRequest, site: AskSite, services: Services
+) -> Attempt[ApprovalAnswer | None]:
+    """Ask one that waits for no person; whatever it does, what follows comes in time."""
+    ports, seconds = services.ports, site.timeout_seconds
+    results: list[Attempt[ApprovalAnswer | None]] = []
+    what = f"approver {named.name}"
+    with services.deadlines.limit(services.cancel, seconds) as token:
+
+        def work() -> None:
+            results.append(attempt(named.approver.ask, request, token, what=what))
+
+        if getattr(ports, "concurrent", True):
+            ports.spawn(work, name="approver").join(seconds + HEED_SECONDS)
+        else:  # with one thread nobody could look at the time
+            work()
+        if results and token.reason != "timeout":  # an answer that comes late is none
+            return results[0]
+    return Attempt(None, PluginError(f"{what} gave no answer within {seconds:g} s", code="approval.timeout"))
+
+
+def _answered(
+    done: Attempt[ApprovalAnswer | None],
+    named: NamedApprover,
+    request: ApprovalRequest,
+    site: AskSite,
+    services: Services,
+    flaws: list[str],
 ) -> bool:
-    done = attempt(named.approver.ask, request, token or services.cancel, what=f"approver {named.name}")
-    answer = done.value
-    # A wrong digest is an answer to something else: nobody answered (I-23, fail closed).
-    if answer is None or answer.digest != request.digest or answer.decision not in ("approve", "deny", "auto_session"):
-        return False
-    site.post_answer(request.approval_id, answer)
-    return True
+    """Post what an approver said, if it is an answer to this question; else nobody answered (I-23, fail closed)."""
+    answer, flaw, who = done.value, None, f"approver {named.name}"
+    if done.error is not None:
+        said = ErrorEnvelope.from_exception(done.error, with_stack=False).message
+        flaw = said if said.startswith(who) else f"{who}: {said}"
+    elif answer is not None and not isinstance(answer, ApprovalAnswer):
+        flaw = f"{who} gave no ApprovalAnswer but a {type(answer).__name__}"
+    elif answer is not None:
+        fields = {"digest": answer.digest, "by": answer.by, "kind": answer.kind, "say": answer.say}
+        try:
+            site.post_answer(request.approval_id, answer_body(request.approval_id, answer.decision, **fields))
+        except (IllegalMove, Refused) as error:
+            flaw = f"{who} gave no answer that counts: {error.message}"
+    if flaw is not None:
+        flaws.append(services.redactor.text(flaw))
+    return flaw is None and services.loop.state.approvals[request.approval_id].status != "pending"
 
 
 def _request(approval: Approval, state: SessionState, site: AskSite, services: Services) -> ApprovalRequest:

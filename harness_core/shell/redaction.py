@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from harness_hookspecs.errors import ConfigError
-from harness_hookspecs.kit.codec import dumps
 
 if TYPE_CHECKING:
     from harness_hookspecs.messages import Message
 
-__all__ = ["ChunkRedactor", "Redactor", "inbox_row"]
+__all__ = ["ChunkRedactor", "Redactor"]
 
 MIN_SECRET_LENGTH = 8
 MARK = "[secret]"
@@ -80,11 +79,6 @@ class Redactor:
         wire = message.to_wire()
         clean = self.value(wire)
         return message if clean == wire else type(message).from_wire(clean)
-
-
-def inbox_row(kind: str, body: Mapping[str, Any], redactor: Redactor) -> bytes:
-    """A command as it is posted to a durable inbox; made nowhere else, since a row is kept as it was posted (I-29)."""
-    return dumps({"kind": kind, "body": redactor.value(body)})
 
 
 class ChunkRedactor:

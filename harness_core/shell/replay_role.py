@@ -140,7 +140,7 @@ class RoleReplay:
             ActiveTime(self.ports),
         )
         store: Any = _RecordedStore(events)
-        site = AskSite(self.session_id, (), "deny", False, token, lambda approval_id, answer: None)
+        site = AskSite(self.session_id, (), 0.0, "deny", False, token, lambda approval_id, body: None)
         stream = f"session:{self.session_id}"
         performer = Performer(self.session_id, stream, self.parts, services, store, site, log_dir_made=True)
         payload = request.payload

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,21 +13,20 @@ from harness_core.kernel.effects import Ask
 from harness_core.kernel.facts import Event
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.state import SessionState
-from harness_hookspecs.approver import ApprovalAnswer
 from harness_hookspecs.errors import HarnessError, Locked, StoreError
-from harness_hookspecs.host import HeldLock, Ports
-from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.host import Files, HeldLock, Ports
 from harness_hookspecs.provider import Chunk
 from harness_hookspecs.store import Store, StoredEvent
 
-from .answering import answer_command_id
+from .answering import post_answer, question
 from .deadlines import Deadlines
 from .loop import SessionLoop
 from .loop_parts import LoopHooks
 from .machine import SessionMachine
 from .perform import Performer
 from .perform_ask import AskSite
-from .redaction import Redactor, inbox_row
+from .posting import inbox_row, said
+from .redaction import Redactor
 from .services import ActiveTime, Services
 from .session_parts import SessionParts
 from .trace import TraceSink
@@ -63,13 +62,13 @@ class SessionWorld:
     trace: TraceSink | None = None
 
 
-def take_ownership(session_id: str, world: SessionWorld) -> HeldLock:
-    """Own a session; the lock is free as soon as its holder is dead.
+def take_ownership(session_id: str, data: Files) -> HeldLock:
+    """Own a session; the lock, a file of the data folder, is free as soon as its holder is dead.
 
     Raises:
         Locked: A living process owns it.
     """
-    lock = world.ports.files(world.data_dir).try_lock(f"owners/{session_id}")
+    lock = data.try_lock(f"owners/{session_id}")
     if lock is None:
         raise Locked(
             f"session {session_id[-8:]} is run by another process",
@@ -96,7 +95,7 @@ class OwnedSession:
         self.session_id = session_id
         self.stream = f"session:{session_id}"
         self._world, self._ports = world, world.ports
-        self._lock = take_ownership(session_id, world)
+        self._lock = take_ownership(session_id, world.ports.files(world.data_dir))
         self._cancel = self._ports.wait.token()
         self._late_cancel = self._ports.wait.token()
         self._leave = self._ports.wait.token()
@@ -117,7 +116,15 @@ class OwnedSession:
             active=ActiveTime(self._ports),
             trace=world.trace,
         )
-        ask_site = AskSite(session_id, parts.approvers, on_ask, terminal, self._leave, self._post_answer)
+        ask_site = AskSite(
+            session_id=session_id,
+            approvers=parts.approvers,
+            timeout_seconds=parts.approver_timeout_seconds,
+            on_ask=on_ask,
+            has_terminal=terminal,
+            leave=self._leave,
+            post_answer=self._post_answer,
+        )
         self._performer = Performer(session_id, self.stream, parts, services, world.store, ask_site)
         self._failures = parts.failures
 
@@ -261,23 +268,14 @@ class OwnedSession:
 
     def _take_inbox(self) -> None:
         for posted in self._world.store.take(self.session_id):
-            body = loads_trusted(posted.body)
+            kind, body = said(posted)
             self._ports.reach("inbox.taken")
-            said = self._world.redactor.value(body["body"])  # whoever posted it may not know this session's secrets
-            self.loop.submit(Received(posted.command_id, body["kind"], said))
+            clean = self._world.redactor.value(body)  # whoever posted it may not know this session's secrets
+            self.loop.submit(Received(posted.command_id, kind, clean))
 
-    def _post_answer(self, approval_id: str, answer: ApprovalAnswer) -> None:
-        body = {
-            "approval_id": approval_id,
-            "decision": answer.decision,
-            "digest": answer.digest,
-            "by": answer.by,
-            "kind": answer.kind,
-        }
-        if answer.say:
-            body["say"] = answer.say
-        command = inbox_row("answer", body, self._world.redactor)
-        self._world.store.post(self.session_id, answer_command_id(approval_id), command)
+    def _post_answer(self, approval_id: str, body: Mapping[str, Any]) -> None:
+        found = question(self.state.approvals[approval_id], self.state)
+        post_answer(found, body, self._world.store, self._world.redactor)
         self._ports.reach("approval.posted")
         self._take_inbox()
 

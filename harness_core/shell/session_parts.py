@@ -52,6 +52,7 @@ class SessionParts:
     validator_timeout_seconds: float
     artifacts: Mapping[str, ArtifactType]
     approvers: Sequence[NamedApprover]
+    approver_timeout_seconds: float
     workspace: Path
     logs_dir: Path
     output_bytes: int

@@ -9,9 +9,8 @@ from harness_core.kernel.projections.artifacts import artifact_items, digest_of_
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.naming import LAST, resolve_session
 from harness_hookspecs.errors import NotFound
-from harness_hookspecs.kit.codec import loads_trusted
 
-from .answering import answer_command_id
+from .posting import answer_place
 
 # A command takes one look: what only that look needs is imported where it is taken.
 if TYPE_CHECKING:
@@ -66,10 +65,11 @@ def approvals(store: Store, sessions: Iterable[str], *, history: bool) -> list[d
 
 def _with_posted(store: Store, item: dict[str, Any]) -> dict[str, Any]:
     """An answer that lies in the inbox stands already; it counts as soon as its session goes on."""
-    posted = store.posted(answer_command_id(item["id"])) if item["status"] == "pending" else None
-    if posted is None:
+    if item["status"] != "pending":
         return item
-    body = loads_trusted(posted.body)["body"]
+    body = answer_place(item["id"], item["digest"], item["session_id"], store).body()
+    if not body:
+        return item
     answer = {
         "by": body["by"],
         "via": body["kind"],

@@ -8,9 +8,13 @@ from typing import Any, Literal, NamedTuple, Protocol
 from .host import CancelToken
 from .tool import Tier
 
-__all__ = ["ApprovalAnswer", "ApprovalRequest", "Approver", "Decision"]
+__all__ = ["SESSION_STOPS", "ApprovalAnswer", "ApprovalRequest", "Approver", "Decision"]
 
 Decision = Literal["approve", "deny", "auto_session"]
+
+
+SESSION_STOPS = "the session stops"
+"""The reason of a cancelled question that nobody answered: it stays open if its session can go on."""
 
 
 class ApprovalRequest(NamedTuple):
@@ -55,6 +59,8 @@ class Approver(Protocol):
     def ask(self, request: ApprovalRequest, cancel: CancelToken) -> ApprovalAnswer | None:
         """Decide, or ``None`` for "not mine": the next is asked, after the last one the request stays pending.
 
-        An interactive approver returns ``None`` within 0.5 s after ``cancel`` is set (someone else answered; the
-        reason says who) and raises nothing for end of file.
+        An interactive approver returns ``None`` within 0.5 s after ``cancel`` is set (the reason says who answered
+        elsewhere, or is ``SESSION_STOPS``) and raises nothing for end of file. For any other ``cancel`` is set when its
+        time (``run.approver_timeout_sec``) is over. Who raises, answers too late, to another digest or with a field
+        of another type has not answered; the log names it.
         """

@@ -65,6 +65,7 @@ class SessionReason(Value):
 
 class SessionAwaiting(Value):
     approval_ids: tuple[str, ...]
+    flaws: tuple[str, ...] = ()  # of approvers whose answer was none
 
 
 class SessionFailed(Value):

@@ -15,6 +15,7 @@ from harness_core.cli.published import published_schema
 from harness_core.cli.session_text import exit_of_session
 from harness_core.kernel.approvals import approval_digest
 from harness_hookspecs.errors import IllegalMove, NotFound, Refused
+from harness_hookspecs.kit.codec import dumps
 from tests.reference import POLICIES, calls, cases, one_stage, says
 
 CASES = cases("runtime")
@@ -96,13 +97,20 @@ def test_an_answer_to_another_call_is_refused_and_leaves_the_question_open(play:
 
 
 @pytest.mark.inv("I-23")
-def test_a_posted_answer_to_other_arguments_allows_nothing(play: Any) -> None:
+@pytest.mark.parametrize("through", ["the host", "the store"])
+def test_a_posted_answer_to_other_arguments_allows_nothing(play: Any, through: str) -> None:
     session = play(*ASK_ONCE)
     session.run()
     [item] = session.pending()
     digest = digest_about(session, item, args={"note": "b"})
     body = {"approval_id": item["id"], "decision": "approve", "digest": digest, "by": "forger", "kind": "person"}
-    session.host.submit({"session": item["session_id"], "id": "forged", "kind": "answer", "body": body})
+    command = {"session": item["session_id"], "id": f"answer:{item['id']}", "kind": "answer", "body": body}
+    if through == "the host":
+        with pytest.raises(Refused) as caught:
+            session.host.submit(command)
+        assert caught.value.code == "approval.digest"
+    else:
+        session.host.store.post(command["session"], command["id"], dumps({"kind": "answer", "body": body}))
     assert session.resume()["status"] == "awaiting_approval"
     assert session.effects() == []
     session.answer(item)

@@ -18,6 +18,7 @@ import pytest
 from harness_core import Host
 from harness_core.cli.main import main
 from harness_hookspecs.errors import ConfigError, IllegalMove
+from harness_hookspecs.kit.codec import dumps
 from tests.reference import HARNESS, Site, calls, cases, notes, one_stage, says, write_site
 
 CASES = cases("runtime")
@@ -407,7 +408,7 @@ def test_a_command_that_says_nothing_is_not_posted_and_an_unknown_one_does_nothi
         found = host.run("Go.", on_ask="suspend")["id"]
         with pytest.raises(IllegalMove):
             host.submit({"session": found, "id": "x"})
-        host.submit({"session": found, "id": "y", "kind": "dance"})
+        host.store.post(found, "y", dumps({"kind": "dance", "body": {}}))
         [item] = host.approvals()
         host.answer(item["id"], "approve", digest=item["digest"])
         assert host.resume(found)["status"] == "completed"

@@ -19,6 +19,7 @@ import pytest
 from harness_core import Host
 from harness_core.shell.assembly import Assembly
 from harness_core.shell.ports.simulated import SimulatedPorts
+from harness_core.shell.session_parts import SessionParts
 from harness_hookspecs.errors import HarnessError, IllegalMove
 from harness_hookspecs.store import Draft, Head, StoredEvent, verify_chain
 from tests.canaries import seq_outside
@@ -47,14 +48,16 @@ def _about(payload: dict[str, Any]) -> list[Any]:
     ]
 
 
+def _unlimited(parts: SessionParts) -> SessionParts:
+    return attrs.evolve(parts, validator_timeout_seconds=math.inf, approver_timeout_seconds=math.inf)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made = Assembly.session_parts
     with pytest.MonkeyPatch.context() as patch:
         # Where time flows, any limit may strike before work that is ready; a session has one end where none does.
-        patch.setattr(
-            Assembly, "session_parts", lambda self: attrs.evolve(made(self), validator_timeout_seconds=math.inf)
-        )
+        patch.setattr(Assembly, "session_parts", lambda self: _unlimited(made(self)))
         found = write_reference(tmp_path_factory.mktemp("simulated"), harness=MEMORY).enter(patch)
         with Host.open(found.project) as host:
             host.run(REFERENCE, on_ask="suspend")  # what is tried and imported once is not part of an order

@@ -56,7 +56,7 @@ class Timeline:
             return {**payload, "what": self._asked.get(payload["approval_id"], "")}
         elif event.type == "session.awaiting":
             names = [f"{self._asked.get(one, '')}, approval {one[-8:]}" for one in payload["approval_ids"]]
-            return {**payload, "what": "; ".join(names)}
+            return {**payload, "what": "; ".join((*names, *payload.get("flaws", ())))}
         return payload
 
 
