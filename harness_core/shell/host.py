@@ -272,6 +272,7 @@ class Host:
             IllegalMove: ``state.final``: its session has ended.
         """
         found = find_approval(approval_id, self.approvals(history=True))
+        self._opened.learn_secrets(self.store, found["session_id"])
         said = None if say is None else recordable(say, "what is said", code="config.say")
         body = answer_body(found["id"], decision, digest=digest, by=person(by), say=said)
         answered = post_answer(found, body, self.store, self._opened.redactor)
@@ -287,6 +288,7 @@ class Host:
             ConfigError: ``config.by``: no text.
         """
         session_id = find_doubt(effect_id, self.sessions(every_project=True))
+        self._opened.learn_secrets(self.store, session_id)
         body = {"effect_id": effect_id, "outcome": outcome, "by": person(by), "kind": "person"}
         if value is not None:
             body["value"] = value
@@ -308,6 +310,7 @@ class Host:
 
         asked = asked_for(command)
         found = self.find(asked.session)
+        self._opened.learn_secrets(self.store, found)
         stands = post_asked(asked, fold_session(self.store, found), self.store, self._opened.redactor)
         self._nudge(found)
         return {"session": found, "id": stands.command_id, "taken_seq": stands.taken_seq, **loads_trusted(stands.body)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
+from harness_hookspecs.errors import ConfigError, HarnessError, NotFound, PluginError
 from harness_hookspecs.host import Ports
 
 from .redaction import Redactor
@@ -18,6 +18,8 @@ from .redaction import Redactor
 if TYPE_CHECKING:
     from harness_core.settings.models import ModelsSettings
     from harness_hookspecs.artifact import ArtifactType
+
+    from .plugins.catalogue import Catalogue
 
 __all__ = ["PartHost", "register_secrets", "resolve_secret"]
 
@@ -32,6 +34,7 @@ class PartHost:
     project_dir: Path
     state_dir: Path
     data_dir: Path
+    kind: str
     entry_name: str
     terminal: tuple[int, int] | None
     redactor: Redactor = attrs.field(repr=False)
@@ -42,7 +45,16 @@ class PartHost:
         return self.find_artifact(name)
 
     def secret(self, reference: str) -> str:
-        """The value behind a reference, from now on redacted everywhere (D-18)."""
+        """The value behind a reference, from now on redacted everywhere (D-18).
+
+        Raises:
+            PluginError: ``secret.not_granted``: only providers are given secrets. What another kind asked for while it
+                runs would be known to no other process, and lie in clear in what those post.
+            ConfigError: As :func:`resolve_secret`.
+        """
+        if self.kind != "provider":
+            message = f"a plugin of kind {self.kind} is given no secrets, and {self.entry_name} asks for {reference}"
+            raise PluginError(message, code="secret.not_granted")
         value = resolve_secret(reference, self.ports, self.project_dir)
         self.redactor.register(value)
         return value
@@ -85,18 +97,27 @@ def _content(name: str, ports: Ports, project_dir: Path) -> str:
         raise ConfigError(f"{name!r} cannot be a secret file: {error}", code="secret.unreadable") from error
 
 
-def register_secrets(redactor: Redactor, models: ModelsSettings, ports: Ports, project_dir: Path) -> None:
+def register_secrets(
+    redactor: Redactor, catalogue: Catalogue, models: ModelsSettings, ports: Ports, project_dir: Path
+) -> None:
     """Tell the redactor every secret that model entries refer to, before any provider asks for one.
 
-    Only providers are given secrets, and only their own keys of an entry can refer to one: a text anywhere else is
-    text, whatever it looks like. Who answers or replays builds no provider, and must leave out what the run left out.
-    What cannot be resolved is passed over: its provider says so when it asks. Of an untrusted project nothing is
-    read, because its entries do not count.
+    Only providers are given secrets, and only their own keys of an entry can refer to one, or what their manifest says
+    those keys are without an entry: a text anywhere else is text, whatever it looks like. Who answers or replays builds
+    no provider, and must leave out what the run left out. What cannot be resolved is passed over: its provider says so
+    when it asks. Of an untrusted project nothing is read, because its entries do not count.
     """
+    schemas = catalogue.manifest_schemas()
     for entry in models.models.values():
-        for reference in _references(entry.own):
+        schema = schemas.get(("provider", entry.provider)) or {}
+        for reference in _references({**_defaults(schema), **entry.own}):
             with suppress(HarnessError):
                 redactor.register(resolve_secret(reference, ports, project_dir))
+
+
+def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
+    keys = schema.get("properties", {})
+    return {name: key["default"] for name, key in keys.items() if isinstance(key, Mapping) and "default" in key}
 
 
 def _references(value: Any) -> Iterator[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from harness_hookspecs.errors import ConfigError
+from harness_hookspecs.errors import ConfigError, NotFound
+from harness_hookspecs.kit.codec import loads_trusted
 
 from .config.opening import open_config
 from .kind_hosts import PartHost, register_secrets
@@ -77,6 +79,7 @@ class Opened:
             project_dir=self.project,
             state_dir=self.state_dir,
             data_dir=self.data_dir,
+            kind=need.kind,
             entry_name=need.key[1],
             terminal=self.terminal,
             redactor=self.redactor,
@@ -103,6 +106,19 @@ class Opened:
     def _need_of_store(self) -> Need:
         name = self.config.harness.store.plugin
         return Need("store", name, where=self.config.origin(("store", "plugin")).text())
+
+    def learn_secrets(self, store: Store, session_id: str) -> None:
+        """Know the secrets that a session's own configuration refers to; it may be of another project, or older.
+
+        Called before anything is posted to it: a row of the inbox stays as it was posted (I-29).
+        """
+        from .replaying import recorded_config
+
+        first, *rest = store.read(f"session:{session_id}")
+        with suppress(NotFound):  # it died before it recorded one: nothing ran yet that could know a secret
+            config = recorded_config(store, session_id, rest)
+            project = Path(loads_trusted(first.payload)["project"])
+            register_secrets(self.redactor, self.catalogue, config.models, self.ports, project)
 
     def assembly(self, config: EffectiveConfig | None = None, *, live: bool = True) -> Assembly:
         """The maker of sessions' parts, for running or for replaying."""
@@ -148,7 +164,7 @@ def open_project(
         index, config, disabled=chosen.disabled, no_plugins=chosen.no_plugins, processes=ports.processes
     )
     redactor = Redactor()
-    register_secrets(redactor, config.models, ports, config.project)
+    register_secrets(redactor, catalogue, config.models, ports, config.project)
     return Opened(
         ports, config, catalogue, config.project, config.folders.data, config.folders.state, redactor, terminal
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from harness_hookspecs.errors import ConfigError
+from harness_hookspecs.kit.codec import dumps
 
 if TYPE_CHECKING:
     from harness_hookspecs.messages import Message

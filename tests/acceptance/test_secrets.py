@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from harness_core import Host
 from harness_core.cli.main import main
 from harness_hookspecs.contracts.distribution import make_distribution
+from harness_hookspecs.errors import PluginError
 from tests.reference import one_stage, says
 
 SECRET = "correct-horse-battery"
@@ -59,6 +61,19 @@ class Leaky:
         return ExecuteStepResult(output={"text": "done"}, artifact_refs=())
 
 
+class Curious:
+    def __init__(self, settings, host):
+        host.secret("env:VAULT_KEY")
+
+    def specs(self):
+        return []
+
+
+@implements(hooks.harness_provide_tools)
+def harness_provide_tools():
+    return [Offer(kind="tool", name="curious", build=Curious)]
+
+
 @implements(hooks.harness_provide_providers)
 def harness_provide_providers():
     return [Offer(kind="provider", name="vault", build=Vault, settings=lambda: Settings)]
@@ -72,6 +87,7 @@ def harness_provide_roles():
 PROVIDES: list[dict[str, Any]] = [
     {"kind": "provider", "name": "vault", "config": {"type": "object", "properties": {"key": {"type": "string"}}}},
     {"kind": "role", "name": "leaky", "roles": ["worker.ai-generate"]},
+    {"kind": "tool", "name": "curious"},
 ]
 MODELS = {"models": {"one": {"provider": "vault", "key": "env:VAULT_KEY", "capabilities": ["tool_calling"]}}}
 
@@ -157,6 +173,29 @@ def test_a_value_that_settles_an_effect_is_posted_without_the_secrets(
     stands = vault.host.settle(doubt["id"], "happened", value={"key": SECRET})
     assert stands["value"] == {"key": "[secret]"}
     assert SECRET.encode() not in kept(vault)
+
+
+@pytest.mark.inv("I-29")
+def test_what_is_posted_from_another_project_is_without_the_secrets_of_the_session(vault: Any, tmp_path: Path) -> None:
+    found = vault.run()["id"]
+    [item] = vault.pending()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with Host.open(elsewhere) as host:
+        steer = {"session": found, "id": "s1", "kind": "steer", "body": {"text": SECRET, "by": "me"}}
+        host.submit(steer)
+        host.answer(item["id"], "approve", digest=item["digest"], say=f"the key is {SECRET}")
+    content = kept(vault)
+    assert content.count(MARK) >= 3
+    assert SECRET.encode() not in content
+
+
+@pytest.mark.inv("I-29")
+def test_only_a_provider_is_given_secrets_because_no_other_process_could_know_them(vault: Any) -> None:
+    vault.site.write("stages", one_stage(allowed_tools=["curious"]))
+    vault.reopen()
+    with pytest.raises(PluginError, match="a plugin of kind tool is given no secrets, and curious asks for env:VAULT"):
+        vault.run()
 
 
 # ----------------------------------------------------------------------------------------------- every way out

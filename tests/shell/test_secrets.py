@@ -49,6 +49,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+class NoCatalogue:
+    """Of an installation without plugins."""
+
+    def manifest_schemas(self) -> dict[Any, Any]:
+        return {}
+
+
+NOTHING: Any = NoCatalogue()
+
+
 def entries(**own: Any) -> ModelsSettings:
     return ModelsSettings.model_validate({"models": {"one": {"provider": "p", **own}}})
 
@@ -62,7 +72,7 @@ def test_a_reference_that_cannot_be_read_is_an_error_for_who_asks_and_stops_no_o
         resolve_secret(reference, ports, place)
     assert "battery" not in str(raised.value)
     redactor = Redactor()
-    register_secrets(redactor, entries(bad=reference, keys=["file:key"]), ports, place)
+    register_secrets(redactor, NOTHING, entries(bad=reference, keys=["file:key"]), ports, place)
     assert redactor.text(f"use {SECRET}") == f"use {MARK}"
 
 
@@ -73,8 +83,21 @@ def test_a_secret_is_known_wherever_it_stands_among_a_providers_keys_and_whateve
 ) -> None:
     (place / "my key").write_text(SECRET)
     redactor = Redactor()
-    register_secrets(redactor, entries(key=value), ports, place)
+    register_secrets(redactor, NOTHING, entries(key=value), ports, place)
     assert redactor.text(SECRET) == MARK
+
+
+@pytest.mark.inv("I-29")
+def test_what_a_manifest_says_a_key_is_without_an_entry_refers_to_a_secret_too(place: Path, ports: Ports) -> None:
+    class Catalogue:
+        def manifest_schemas(self) -> dict[Any, Any]:
+            keys = {"key": {"type": "string", "default": "file:key"}, "plain": True}
+            return {("provider", "p"): {"type": "object", "properties": keys}}
+
+    known, own, catalogue = Redactor(), Redactor(), Catalogue()
+    register_secrets(known, catalogue, entries(), ports, place)  # type: ignore[arg-type]
+    register_secrets(own, catalogue, entries(key="plain text"), ports, place)  # type: ignore[arg-type]
+    assert (known.text(SECRET), own.text(SECRET)) == (MARK, SECRET)
 
 
 @pytest.mark.parametrize("text", ["env:WORD", "file:~nosuchuser/x", "file:word"])
