@@ -14,7 +14,6 @@ from .hosting import SESSION, budget_of, model_overrides, open_host, recorded_fl
 from .output import complain, emit, json_option, wants_json, write_document
 
 if TYPE_CHECKING:
-    from harness_core.shell.config.effective import EffectiveConfig
     from harness_core.shell.host import Host
 
     from .progress import Progress
@@ -29,8 +28,8 @@ _YOLO = {
 }
 
 
-def on_ask_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--on-ask``: without a value a person is asked on a terminal, else denied; not given, ``run.on_ask`` holds."""
+def on_ask_option(otherwise: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``--on-ask``: without a value a person is asked on a terminal, else denied; not given, ``otherwise`` holds."""
     return click.option(
         "--on-ask",
         is_flag=False,
@@ -38,8 +37,8 @@ def on_ask_option(command: Callable[..., Any]) -> Callable[..., Any]:
         default=None,
         type=click.Choice(["ask", "suspend", "deny", _AUTO]),
         metavar="[ask|suspend|deny]",
-        help="What an approval does that no policy answers; else what run.on_ask says.",
-    )(command)
+        help=f"What an approval does that no policy answers; else {otherwise}.",
+    )
 
 
 def budget_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,7 +52,7 @@ def budget_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("words", metavar="TEXT|-", nargs=-1, required=True)
 @click.option("--model", metavar="M", help="The model that answers in every stage.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a key of the configuration.")
-@on_ask_option
+@on_ask_option("what run.on_ask says")
 @click.option("--yolo", is_flag=True, help="Answer approvals with yes, but for destructive tools (T4).")
 @click.option("--yolo-destructive", is_flag=True, help="With --yolo: for destructive tools as well.")
 @budget_option
@@ -75,15 +74,17 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
     if begin["yolo"] != "off":
         complain(f"YOLO: {_YOLO[begin['yolo']]}; each use is logged, validation and sandbox stay as they are")
     overrides = {**model_overrides(ctx, given["model"]), **settings_of(given["settings"])}
-    return follow(
-        ctx, overrides, lambda host, _: host.start(text, on_ask=_on_ask(given["on_ask"], host.config), **begin)
-    )
+
+    def start(host: Host, _: Progress) -> str:
+        return host.start(text, on_ask=_on_ask(given["on_ask"] or host.config.harness.run.on_ask), **begin)
+
+    return follow(ctx, overrides, start)
 
 
 @click.command()
 @click.argument("session", metavar=SESSION)
 @budget_option
-@on_ask_option
+@on_ask_option("what the session was started with")
 @click.option("--accept-drift", is_flag=True, help="Go on under the configuration as it is now.")
 @json_option
 @click.pass_context
@@ -96,7 +97,7 @@ def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
 
     def begin(host: Host, progress: Progress) -> str:
         progress.remember(host.events(found))
-        on_ask = _on_ask(given["on_ask"], host.config)
+        on_ask = None if given["on_ask"] is None else _on_ask(given["on_ask"])
         host.resume(found, budget=budget, on_ask=on_ask, accept_drift=given["accept_drift"], wait=False)
         return found
 
@@ -159,8 +160,7 @@ def _stdin() -> str:
         raise usage_error(f"the text on stdin is not UTF-8, first at byte {error.start}") from error
 
 
-def _on_ask(said: str | None, config: EffectiveConfig) -> str:
-    wanted = said or config.harness.run.on_ask
+def _on_ask(wanted: str) -> str:
     if wanted != _AUTO:
         return wanted
     return "ask" if terminal() is not None else "deny"

@@ -184,11 +184,13 @@ class Host:
         session_id: str,
         *,
         budget: Mapping[str, float] | None = None,
-        on_ask: str = "deny",
+        on_ask: str | None = None,
         accept_drift: bool = False,
         wait: bool = True,
     ) -> Mapping[str, Any]:
         """Go on with a session that stopped; returns its document at the next pause or end.
+
+        What an approval does that nobody decides is as the session was started, unless ``on_ask`` says otherwise.
 
         Raises:
             NotFound: There is no such session.
@@ -214,7 +216,7 @@ class Host:
             found,
             self._parts(),
             self._shared(),
-            on_ask=checked_on_ask(on_ask),
+            on_ask=checked_on_ask(state.created["on_ask"] if on_ask is None else on_ask),
             terminal=self._opened.terminal is not None,
         )
         if limits:

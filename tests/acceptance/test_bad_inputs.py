@@ -391,7 +391,7 @@ def test_an_answer_that_cannot_be_recorded_is_named_and_the_question_stays_open(
         assert host.resume(found)["status"] == "completed"
 
 
-@pytest.mark.parametrize("wrong", [{"budget": 5}, {"budget": "tokens=5"}, {"on_ask": None}], ids=repr)
+@pytest.mark.parametrize("wrong", [{"budget": 5}, {"budget": "tokens=5"}, {"on_ask": "perhaps"}], ids=repr)
 def test_a_wrong_request_to_go_on_is_named_and_changes_nothing(place: Any, wrong: Any) -> None:
     place(calls(("network", {"note": "a"})), says("done"))
     with Host.open(".") as host:

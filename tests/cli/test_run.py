@@ -189,11 +189,21 @@ def test_what_an_approval_does_is_as_the_files_say_unless_the_flag_says_otherwis
     assert harness("run", "W-ASKS", "--set", f"run.on_ask={setting}", *flag)[:1] == (code,)
 
 
-def test_a_resume_asks_as_the_files_say(outcomes: Site, harness: Command) -> None:
-    code, waiting, _ = harness("run", "W-ASKS", "--set", "run.on_ask=suspend")
-    assert code == 10
+@pytest.mark.parametrize("begun", [["--set", "run.on_ask=suspend"], ["--on-ask", "suspend"]], ids=["set", "flag"])
+@pytest.mark.parametrize(("flag", "code"), [([], 10), (["--on-ask", "deny"], 11), (["--on-ask"], 11)], ids=str)
+def test_a_resume_asks_as_the_session_was_started_unless_it_says_otherwise(
+    outcomes: Site, harness: Command, begun: list[str], flag: list[str], code: int
+) -> None:
+    exit_code, waiting, _ = harness("run", "W-ASKS", *begun)
+    assert exit_code == 10
+    assert harness("resume", waiting["id"], *flag)[:1] == (code,)
+
+
+def test_a_session_that_asked_a_person_waits_where_it_is_resumed_without_a_terminal(
+    outcomes: Site, harness: Command
+) -> None:
+    _, waiting, _ = harness("run", "W-ASKS", "--on-ask", "ask")
     assert harness("resume", waiting["id"])[:1] == (10,)
-    assert harness("resume", waiting["id"], "--on-ask", "deny")[:1] == (11,)
 
 
 def test_a_budget_that_is_reached_can_be_raised(outcomes: Site, harness: Command) -> None:
