@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness_hookspecs.errors import HarnessError, NotFound
+from harness_hookspecs.errors import HarnessError, IllegalMove, Locked, NotFound
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import freeze
 
@@ -225,7 +225,13 @@ class Host:
         return self.wait(found) if wait else self.session(found)
 
     def pause(self, session_id: str) -> None:
-        """Ask the owner, through the durable inbox, to stop after what is in flight."""
+        """Ask the owner, through the durable inbox, to stop after what is in flight.
+
+        Raises:
+            NotFound: There is no such session.
+            IllegalMove: ``state.final``, or ``session.not_run``: nobody runs it; a request would lie in wait for who
+                resumes it next, so none is recorded.
+        """
         self._ask_owner(session_id, "pause", {"reason": "operator"})
 
     def cancel(self, session_id: str) -> None:
@@ -306,12 +312,15 @@ class Host:
             NotFound: There is no such approval to answer, no such effect in doubt to settle.
             Refused: ``approval.digest``: an answer is about something else than what is asked.
             IllegalMove: ``command.malformed``: it is none of its kind, or has the id of another command;
-                ``state.final``, ``approval.answered``: nothing can be answered any more.
+                ``state.final``, ``approval.answered``: nothing can be answered any more; ``session.not_run``: nobody
+                runs what is to pause.
         """
         from .replaying import fold_session
 
         asked = asked_for(command)
         found = self.find(asked.session)
+        if asked.kind == "pause":
+            self._require_owner(found)
         self._opened.learn_secrets(self.store, found)
         stands = post_asked(asked, fold_session(self.store, found), self.store, self._opened.redactor)
         self._nudge(found)
@@ -568,11 +577,26 @@ class Host:
             state = fold_session(self.store, found)
             if state.final:
                 raise ended(found, f"is {state.status}; it takes no {kind}")
+        if kind == "pause":
+            self._require_owner(found)
         self._post(found, f"{kind}:{self._ports.ids.uuid7()}", kind, body)
         if found in self._owned or kind != "cancel":
             self._nudge(found)
             return
         self._cancel_unowned(found)
+
+    def _require_owner(self, session_id: str) -> None:
+        if session_id in self._owned:
+            return
+        from .session import take_ownership
+
+        try:
+            take_ownership(session_id, self._ports.files(self._opened.data_dir)).release()
+        except Locked:
+            return
+        name = session_id[-8:]
+        hint = f"it stands still already; harness resume {name} goes on with it"
+        raise IllegalMove(f"nobody runs session {name}, so nothing was asked", code="session.not_run", hint=hint)
 
     def _post(self, session_id: str, command_id: str, kind: str, body: Mapping[str, Any]) -> Posted:
         return self.store.post(session_id, command_id, inbox_row(kind, body, self._opened.redactor))

@@ -15,6 +15,7 @@ import pytest
 from harness_core import Host
 from harness_core.cli.session_text import exit_of_session
 from harness_hookspecs.errors import IllegalMove, NotFound
+from harness_hookspecs.kit.codec import dumps
 from tests.reference import HARNESS, calls, cases, one_stage, says, write_site
 
 CASES = cases("runtime")
@@ -140,9 +141,25 @@ def test_a_pause_stops_after_what_is_in_flight_and_resume_goes_on(play: Any) -> 
 def test_a_pause_that_nobody_was_there_for_does_not_stop_the_resume(play: Any) -> None:
     session = play(calls(("network", {"note": "a"})), says("done"))
     session.run()
-    session.host.pause("@last")
+    posted = dumps({"kind": "pause", "body": {"reason": "operator"}})  # its owner has died meanwhile
+    session.host.store.post(session.host.find("@last"), "pause:1", posted)
     session.answer(session.pending()[0])
     assert session.resume()["status"] == "completed"
+
+
+@pytest.mark.req("B-139")
+@pytest.mark.parametrize("by", ["pause", "submit"])
+def test_a_pause_of_a_session_that_nobody_runs_says_so_and_is_not_kept_for_the_next_run(play: Any, by: str) -> None:
+    session = play(calls(("network", {"note": "a"})), says("done"))
+    found = session.run()["id"]
+    command = {"session": found, "id": "p", "kind": "pause", "body": {}}
+    with pytest.raises(IllegalMove) as caught:
+        session.host.pause(found) if by == "pause" else session.host.submit(command)
+    assert (caught.value.code, found[-8:] in caught.value.message) == ("session.not_run", True)
+    assert not session.host.store.take(found)
+    session.answer(session.pending()[0])
+    assert session.resume()["status"] == "completed"
+    assert "session.paused" not in session.types()
 
 
 # ------------------------------------------------------------------------------------------------------- budget
