@@ -122,7 +122,9 @@ def test_a_question_left_open_is_answered_later_from_anywhere(site: Site, asked:
 @pytest.mark.inv("I-20")
 def test_ctrl_c_at_the_question_leaves_it_open(site: Site, asked: Terminal) -> None:
     asked.child.sendintr()
+    asked.sees("Not answered: the session stops.")
     assert asked.ends() == 130
+    assert "elsewhere" not in asked.screen.getvalue()
     with Host.open(site.project) as host:
         assert host.session("@last")["status"] == "awaiting_approval"
         [item] = host.approvals()

@@ -8,7 +8,7 @@ import pwd
 import termios
 from typing import Final
 
-from harness_hookspecs.approver import ApprovalAnswer, ApprovalRequest, Decision
+from harness_hookspecs.approver import SESSION_STOPS, ApprovalAnswer, ApprovalRequest, Decision
 from harness_hookspecs.errors import Cancelled
 from harness_hookspecs.host import ApproverHost, CancelToken
 from harness_hookspecs.kit.render import escape_for_terminal, escape_line
@@ -65,9 +65,7 @@ class TerminalApprover:
         self._forget_typed(read)
         choice = self._choice(request, cancel, read, write)
         if choice is None:
-            who = f"Answered elsewhere: {escape_line(cancel.reason or 'someone else was faster')}."
-            open_still = f"Left open; answer with: {how_to_answer_later(request)}"
-            self._say(write, f"\n{who if cancel.cancelled() else open_still}\n")
+            self._say(write, f"\n{_unanswered(request, cancel)}\n")
             return None
         return ApprovalAnswer(_DECISIONS[choice.action], request.digest, self._person, "person", choice.say)
 
@@ -118,6 +116,14 @@ class TerminalApprover:
         data = escape_for_terminal(text, ascii_only=self._ascii_only).encode()
         while data:
             data = data[os.write(write, data) :]
+
+
+def _unanswered(request: ApprovalRequest, cancel: CancelToken) -> str:
+    if not cancel.cancelled():
+        return f"Left open; answer with: {how_to_answer_later(request)}"
+    if cancel.reason == SESSION_STOPS:
+        return f"Not answered: {SESSION_STOPS}."
+    return f"Answered elsewhere: {escape_line(cancel.reason or 'someone else was faster')}."
 
 
 def _user() -> str:

@@ -16,7 +16,7 @@ import pytest
 from harness_approver_terminal import harness_provide_approvers
 from harness_approver_terminal.approver import TerminalApprover, build
 from harness_approver_terminal.settings import TerminalSettings
-from harness_hookspecs.approver import ApprovalAnswer, ApprovalRequest, Approver, Decision
+from harness_hookspecs.approver import SESSION_STOPS, ApprovalAnswer, ApprovalRequest, Approver, Decision
 from harness_hookspecs.contracts.approver import ApproverContract, sample_request
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.host import CancelToken
@@ -235,6 +235,13 @@ def test_an_answer_from_elsewhere_ends_the_question_and_is_named(person: Person)
     assert person.task.join(0.5), "it still waits"
     assert person.answer() is None
     person.sees("Answered elsewhere: approved by grace in the page\\x1b[2J.\n")
+
+
+def test_a_session_that_stops_is_no_answer_from_elsewhere(person: Person) -> None:
+    person.is_asked().sees("\n> ")
+    person.token.cancel(SESSION_STOPS)
+    assert person.answer() is None
+    person.sees("\nNot answered: the session stops.\n")
 
 
 @pytest.mark.parametrize("typed", ["\x04", "y\x04\x04"])
