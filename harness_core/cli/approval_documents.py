@@ -29,6 +29,7 @@ class _Approval(Document):
     id: str = Field(description="Its id, or that of the effect in doubt.")
     kind: Literal["approval", "in_doubt"] = Field(description="A question, or an effect nobody knows the end of.")
     session_id: str = Field(description="The session.")
+    project: str = Field(description="The folder of its project.")
     status: str = Field(
         description="pending, answered, granted, denied, bypassed, expired, superseded, closed, in_doubt."
     )

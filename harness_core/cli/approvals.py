@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -46,10 +47,13 @@ def list_approvals(ctx: click.Context) -> None:
 
 
 def _listed(document: Mapping[str, Any]) -> str:
+    projects = _project_names(document["items"])
+    several = len(projects) > 1
     rows = [
         (
             short(item["id"]),
             short(item["session_id"]),
+            *([projects[item["project"]]] if several else []),
             item["stage"],
             item["tier"] or "-",
             item["requested_at"],
@@ -59,7 +63,14 @@ def _listed(document: Mapping[str, Any]) -> str:
     ]
     if not rows:
         return "nothing waits for a decision"
-    return "\n".join(table(("id", "session", "stage", "tier", "since (UTC)", "what"), rows, columns=_COLUMNS))
+    head = ("id", "session", *(["project"] if several else []), "stage", "tier", "since (UTC)", "what")
+    return "\n".join(table(head, rows, columns=_COLUMNS))
+
+
+def _project_names(items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What each project is called in a narrow table: its folder's own name, where no two have the same."""
+    names = {item["project"]: PurePath(item["project"]).name for item in items}
+    return names if len(set(names.values())) == len(names) else {project: project for project in names}
 
 
 def _what(item: Mapping[str, Any]) -> str:
@@ -85,6 +96,7 @@ def _shown(item: Mapping[str, Any], preview: bytes | None) -> str:
         (item["kind"].replace("_", " "), item["id"]),
         ("status", item["status"]),
         ("session", item["session_id"]),
+        ("project", item["project"]),
         ("stage", item["stage"]),
         ("what", f"{item['name']} ({item['tier'] or 'no tier'})"),
         ("arguments", json.dumps(item["args"], ensure_ascii=False, indent=2)),
@@ -122,33 +134,41 @@ def _answered(item: Mapping[str, Any]) -> list[str]:
 
 @approvals.command()
 @click.argument("approval", metavar="A")
-@click.option("--approve", "decision", flag_value="approve", help="Yes, this once.")
-@click.option("--deny", "decision", flag_value="deny", help="No.")
-@click.option("--auto-session", "decision", flag_value="auto_session", help="Yes, and to this tool for the session.")
+@click.option("--approve", is_flag=True, help="Yes, this once.")
+@click.option("--deny", is_flag=True, help="No.")
+@click.option("--auto-session", is_flag=True, help="Yes, and to this tool for the session.")
 @click.option("--say", metavar="TEXT", help="Tell the role something with it.")
 @click.option("--digest", metavar="HEX", help="What you saw; an answer to anything else is refused.")
 @json_option
 @click.pass_context
 def answer(ctx: click.Context, /, approval: str, **given: Any) -> int:
     """Answer an approval; the first answer stands, from wherever it came, and a later one is exit 1."""
-    if given["decision"] is None:
-        raise usage_error("one of --approve, --deny or --auto-session is needed")
+    decision = _one_of(given, "approve", "deny", "auto_session")
     from harness_core.shell.answering import Answered
 
     with open_host(ctx) as host:
         item = find_item(host, approval, in_doubt=False)
-        result = host.answer(item["id"], given["decision"], say=given["say"], digest=given["digest"] or item["digest"])
+        result = host.answer(item["id"], decision, say=given["say"], digest=given["digest"] or item["digest"])
     stands = isinstance(result, Answered)
     document = {
         "schema": "harness.answer/1",
         "approval_id": item["id"],
         "session_id": item["session_id"],
-        "decision": given["decision"],
+        "decision": decision,
         "stands": stands,
         "by": result.by,
     }
     emit(ctx, document, _answer_text)
     return 0 if stands else 1
+
+
+def _one_of(given: Mapping[str, Any], *choices: str) -> str:
+    """The one flag that is given; several are no answer, whichever came last."""
+    chosen = [name for name in choices if given[name]]
+    if len(chosen) != 1:
+        *others, last = [f"--{name.replace('_', '-')}" for name in choices]
+        raise usage_error(f"one of {', '.join(others)} or {last} is needed{', and no more' if chosen else ''}")
+    return chosen[0]
 
 
 def _answer_text(document: Mapping[str, Any]) -> str:
@@ -162,15 +182,14 @@ def _answer_text(document: Mapping[str, Any]) -> str:
 
 @approvals.command()
 @click.argument("effect", metavar="EFFECT")
-@click.option("--happened", "outcome", flag_value="happened", help="It did; its value may be given.")
-@click.option("--never-happened", "outcome", flag_value="never_happened", help="It did not; it may run now.")
+@click.option("--happened", is_flag=True, help="It did; its value may be given.")
+@click.option("--never-happened", is_flag=True, help="It did not; it may run now.")
 @click.option("--value", metavar="JSON", help="With --happened: what it gave.")
 @json_option
 @click.pass_context
-def settle(ctx: click.Context, effect: str, outcome: str | None, value: str | None) -> None:
+def settle(ctx: click.Context, /, effect: str, value: str | None, **given: Any) -> None:
     """Say whether an effect in doubt happened; without that it is never run again by itself."""
-    if outcome is None:
-        raise usage_error("one of --happened or --never-happened is needed")
+    outcome = _one_of(given, "happened", "never_happened")
     if value is not None and outcome != "happened":
         raise usage_error("--value only goes with --happened")
     result = _value(value)

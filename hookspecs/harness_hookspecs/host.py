@@ -397,11 +397,18 @@ class Host(Protocol):
         session_id: str,
         *,
         budget: Mapping[str, float] | None = None,
-        on_ask: str = "deny",
+        on_ask: str | None = None,
         accept_drift: bool = False,
         wait: bool = True,
     ) -> Mapping[str, Any]:
         """Go on with a session that stopped; returns its document at the next pause or end, without ``wait`` at once.
+
+        Args:
+            session_id: The session.
+            budget: Limits that are raised.
+            on_ask: As for ``run``; absent: what the session was started with.
+            accept_drift: Whether another configuration is accepted.
+            wait: Whether it is waited for.
 
         Raises:
             IllegalMove: It is final.
@@ -410,7 +417,7 @@ class Host(Protocol):
         """
 
     def pause(self, session_id: str) -> None:
-        """Ask the owner, through the durable inbox, to stop after what is in flight."""
+        """Ask the owner, through the durable inbox, to stop after what is in flight; ``IllegalMove`` without one."""
 
     def cancel(self, session_id: str) -> None:
         """Ask the owner, through the durable inbox, to end the session as cancelled."""
@@ -435,7 +442,14 @@ class Host(Protocol):
         """Settle an effect in doubt: ``happened`` (with its value) or ``never_happened``; returns what stands."""
 
     def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Post any other command to a session's durable inbox; returns the row that stands."""
+        """Post a command ``{session, id, kind, body}`` to a session's durable inbox; returns the row that stands.
+
+        An answer has the id ``answer:APPROVAL`` and the digest of what is asked, a settlement the id ``settle:EFFECT``.
+
+        Raises:
+            IllegalMove: It is no such command (``command.malformed``), or its time is over.
+            Refused: An answer is about something else than what is asked.
+        """
 
     def approvals(
         self, session_id: str | None = None, *, history: bool = False, every_project: bool = True

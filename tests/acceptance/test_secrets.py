@@ -87,15 +87,15 @@ def harness_provide_roles():
 PROVIDES: list[dict[str, Any]] = [
     {"kind": "provider", "name": "vault", "config": {"type": "object", "properties": {"key": {"type": "string"}}}},
     {"kind": "role", "name": "leaky", "roles": ["worker.ai-generate"]},
-    {"kind": "tool", "name": "curious"},
 ]
+CURIOUS = {"kind": "tool", "name": "curious"}
 MODELS = {"models": {"one": {"provider": "vault", "key": "env:VAULT_KEY", "capabilities": ["tool_calling"]}}}
 
 
 @pytest.fixture
 def vault(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A session whose provider has a secret and whose role knows it too."""
-    make_distribution(tmp_path / "site", "acme-vault", provides=PROVIDES, code=CODE)
+    make_distribution(tmp_path / "site", "acme-vault", provides=[*PROVIDES, CURIOUS], code=CODE)
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     monkeypatch.setenv("VAULT_KEY", SECRET)
     monkeypatch.setenv("VAULT_SEEN", str(tmp_path / "seen"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness_core.cli.main import main
-from tests.reference import REFERENCE, Site, write_reference, write_site
+from tests.reference import REFERENCE, Site, trust, write_reference, write_site
 
 Command = Callable[..., Any]
 USAGE = {"input_tokens": 10, "output_tokens": 5}
@@ -349,3 +350,46 @@ def test_an_effect_in_doubt_is_settled_by_a_person(
     assert harness("approvals")[1]["items"] == []
     assert harness("resume", "@last")[:1] == (0,)
     assert [line["tool"] for line in site.effects()[done:]] == ["effects_network"], "it did not run again"
+
+
+@pytest.mark.parametrize("both", [["--deny", "--approve"], ["--approve", "--auto-session"], []], ids=str)
+def test_an_answer_that_says_two_things_or_none_is_no_answer(
+    outcomes: Site, harness: Command, both: list[str]
+) -> None:
+    _, waiting, _ = harness("run", "W-ASKS", "--on-ask", "suspend")
+    approval = waiting["waiting"][0]["id"]
+    assert harness("approvals", "answer", approval, *both)[0] == 2
+    assert harness("approvals", "show", approval)[1]["status"] == "pending"
+    assert harness("approvals", "answer", approval, "--deny", "--deny")[0] == 0
+
+
+def test_a_settlement_that_says_two_things_is_none(outcomes: Site, harness: Command) -> None:
+    code, error, _ = harness("approvals", "settle", "eff_1", "--happened", "--never-happened")
+    assert (code, error["code"]) == (2, "usage")
+
+
+def test_what_waits_is_listed_with_its_project_where_there_are_several(
+    harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = write_reference(tmp_path).enter(monkeypatch)
+    assert harness("run", REFERENCE, "--on-ask", "suspend")[0] == 10
+    assert main(["approvals"]) == 0
+    assert "project" not in capsys.readouterr().out
+    other = tmp_path / "other"
+    shutil.copytree(site.project, other)
+    trust(site._replace(project=other))
+    monkeypatch.chdir(other)
+    assert harness("run", REFERENCE, "--on-ask", "suspend")[0] == 10
+    assert [item["project"] for item in harness("approvals")[1]["items"]] == [str(site.project), str(other)]
+    assert main(["approvals"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["id", "session", "project"]
+    assert [row.split()[2] for row in rows] == ["project", "other"]
+    mine = harness("approvals", "history")[1]["items"]
+    assert {item["project"] for item in mine} == {str(other)}
+
+
+def test_a_pause_of_what_nobody_runs_says_so(outcomes: Site, harness: Command) -> None:
+    _, waiting, _ = harness("run", "W-ASKS", "--on-ask", "suspend")
+    code, error, _ = harness("pause", waiting["id"])
+    assert (code, error["code"]) == (1, "session.not_run")

@@ -20,14 +20,17 @@ _FINAL = frozenset(("session.completed", "session.failed", "session.cancelled"))
 def approval_items(events: Iterable[Event], session_id: str, *, history: bool = False) -> list[dict[str, Any]]:
     """The approvals of a session in order: those that wait, or with ``history`` all (B-127).
 
-    Each names the call, its tier, the rule that asks, what the answer binds to, and who answered and how. An
-    approval that was open when its session ended has status ``closed``; nothing can be answered there any more.
+    Each names its session's project, the call, its tier, the rule that asks, what the answer binds to, and who answered
+    and how. An approval that was open when its session ended has status ``closed``; nothing can be answered any more.
     """
     found: dict[str, dict[str, Any]] = {}
+    project = ""
     for event, place in placed(events):
         payload = event.payload
-        if event.type == "approval.requested":
-            found[payload["approval_id"]] = _requested(event, place, session_id)
+        if event.type == "session.created":
+            project = payload["project"]
+        elif event.type == "approval.requested":
+            found[payload["approval_id"]] = {**_requested(event, place, session_id), "project": project}
         elif event.type in _ENDINGS and payload["approval_id"] in found:
             found[payload["approval_id"]] |= _ended(event)
         elif event.type in _FINAL:
@@ -98,9 +101,12 @@ def doubt_items(events: Iterable[Event], session_id: str) -> list[dict[str, Any]
     """Effects of which nobody knows whether they happened, until a person or a policy settles them (D-6)."""
     started: dict[str, Mapping[str, Any]] = {}
     found: dict[str, dict[str, Any]] = {}
+    project = ""
     for event, place in placed(events):
         payload = event.payload
-        if event.type == "harness.tool_call.started":
+        if event.type == "session.created":
+            project = payload["project"]
+        elif event.type == "harness.tool_call.started":
             started[payload["callId"]] = payload
         elif event.type == "effect.in_doubt":
             call = started.get(payload["call_id"], {})
@@ -108,6 +114,7 @@ def doubt_items(events: Iterable[Event], session_id: str) -> list[dict[str, Any]
                 "id": payload["effect_id"],
                 "kind": "in_doubt",
                 "session_id": session_id,
+                "project": project,
                 "status": "in_doubt",
                 "stage": place.stage,
                 "name": payload["tool_name"],
