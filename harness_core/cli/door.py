@@ -141,7 +141,7 @@ def _interrupted(as_json: bool) -> int:
     return INTERRUPTED
 
 
-def internal(error: Exception, argv: Sequence[str]) -> int:
+def internal(error: BaseException, argv: Sequence[str]) -> int:
     """Say that something of ours is broken: one line, the traceback only with ``--debug``.
 
     Args:

@@ -48,7 +48,9 @@ def _run(arguments: list[str]) -> int:
 
     try:
         return door.run(arguments)
-    except Exception as error:
+    except SystemExit:  # so a command of a surface may end
+        raise
+    except BaseException as error:
         return door.internal(error, arguments)
     finally:
         door.let_go_of_broken_streams()

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from harness_hookspecs.errors import HarnessError, PluginError
+from harness_hookspecs.kit.failure import headline, is_whole
 
-__all__ = ["Guarded", "guarded"]
+__all__ = ["Guarded", "guarded", "plugin_error"]
 
 T = TypeVar("T")
 
@@ -19,11 +20,20 @@ class Guarded(NamedTuple):
     error: HarnessError | None
 
 
-def guarded(call: Callable[..., Any], *args: Any) -> Guarded:
-    """Call an executor's or the rule engine's pure function."""
+def guarded(call: Callable[..., Any], *args: Any, what: str) -> Guarded:
+    """Call an executor's or the rule engine's pure function; ``what`` names it in an error that is not one of ours."""
     try:
         return Guarded(call(*args), None)
-    except HarnessError as error:
-        return Guarded(None, error)
-    except Exception as error:  # the plugin's bug is this decision's failure, not the loop's (contract.md)
-        return Guarded(None, PluginError(f"{type(error).__name__}: {error}", code="plugin.raised"))
+    except KeyboardInterrupt:  # perhaps a person's; which thread this is, is not known in here
+        raise
+    except BaseException as error:  # the plugin's bug is this decision's failure, not the loop's (contract.md)
+        return Guarded(None, plugin_error(error, what))
+
+
+def plugin_error(error: BaseException, what: str) -> HarnessError:
+    """What a plugin raised, as an error that may be recorded: one of ours as it is, anything else under its name."""
+    if is_whole(error):
+        return error
+    named = PluginError(f"{what} raised {headline(error)}", code="plugin.raised")
+    named.__cause__ = error
+    return named

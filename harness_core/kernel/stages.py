@@ -150,7 +150,7 @@ def _execute(state: SessionState, definition: Definition, visit: Visit, executor
     if isinstance(executor_state, HarnessError):  # start or apply raised
         return _attempt_over(state, definition, executor_state)
     executor, stage = definition.executors[visit.executor], definition.stages[visit.stage]
-    requests, error = guarded(lambda: tuple(executor.next(executor_state)))
+    requests, error = guarded(lambda: tuple(executor.next(executor_state)), what=f"executor {visit.executor}")
     if error is not None:
         return _attempt_over(state, definition, error)
     for request in requests:

@@ -20,7 +20,7 @@ __all__ = ["session_failed", "transition", "visit_failed"]
 def transition(definition: Definition, stage: StagePlan, visit: Visit) -> Decision:
     values = _values(visit)
     for index, rule in enumerate(stage.transitions):
-        holds, error = guarded(definition.rules.condition, rule.program, values)
+        holds, error = guarded(definition.rules.condition, rule.program, values, what="the rule engine")
         if error is None and not isinstance(holds, bool):
             error = RuleError(f"{rule.text} is neither true nor false")
         if error is not None:

@@ -25,6 +25,7 @@ from .answering import (
     post_settlement,
     recordable,
 )
+from .perform_attempt import attempt
 from .posting import asked_for, inbox_row
 
 # A door costs nothing until somebody goes through it: each method imports the module that does its work.
@@ -497,7 +498,9 @@ class Host:
             self._release(session)
         for part in self._opened.parts.built():
             if part.need.kind in ("provider", "observer"):
-                part.thing.close()
+                closed = attempt(part.thing.close, what=f"the end of {part.need.kind} {part.need.key[1]}")
+                if closed.error is not None:
+                    _complain(closed.error)
         if self._store is not None:
             self._store.close()
             self._store = None

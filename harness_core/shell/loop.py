@@ -17,9 +17,11 @@ from harness_core.kernel.projections.event import decoded
 from harness_hookspecs.errors import HarnessError, InternalError, StoreConflict
 from harness_hookspecs.host import Ports
 from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.store import Draft, Store
 
 from .loop_parts import Batch, LoopHooks, Machine, Ticket
+from .ports.interruption import is_interruption
 
 __all__ = ["SessionLoop"]
 
@@ -155,7 +157,7 @@ class SessionLoop:
     def stop(self, error: BaseException | None = None) -> None:
         """Refuse everything from now on; waiting callers are refused too, so that none hangs."""
         if not self._stopped:  # what work says that was cut off by the end is no reason for it
-            self._error = error  # first, so that whoever sees the end sees its reason
+            self._error = error and _reason(error)  # first, so that whoever sees the end sees its reason
         self._stopped = True
         for ticket in self._take():
             ticket.error = self._ended()
@@ -366,7 +368,7 @@ class SessionLoop:
         self._held = Batch()
         self.stop(error)
         for ticket in tickets:
-            ticket.error = ticket.error or error
+            ticket.error = ticket.error or _reason(error)
             ticket.gate.release()
         self.wake()
 
@@ -377,3 +379,12 @@ class SessionLoop:
                 ticket.effect = rest.popleft()
             ticket.gate.release()
         return list(rest)
+
+
+def _reason(error: BaseException) -> BaseException:
+    """Why the loop ended, for everyone who waits: what only means to end the thread it came in ends none of theirs."""
+    if isinstance(error, Exception) or is_interruption(error):
+        return error
+    reason = InternalError(f"the loop was ended by {headline(error)}", code="loop.ended")
+    reason.__cause__ = error
+    return reason

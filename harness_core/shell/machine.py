@@ -123,7 +123,8 @@ class SessionMachine:
         executor = self.definition.executors.get(visit.executor)
         if executor is None:  # the configuration was migrated
             return PluginError(f"no stage uses the executor {visit.executor} any more", code="executor.not_available")
-        started = guarded(lambda: executor.start(StageInput.model_validate(pack["input"])))
+        what = f"executor {visit.executor}"
+        started = guarded(lambda: executor.start(StageInput.model_validate(pack["input"])), what=what)
         return started.value if started.error is None else started.error
 
     def _apply_outcomes(self, visit: Visit, known: int, value: Any) -> Any:
@@ -132,7 +133,7 @@ class SessionMachine:
             if isinstance(value, HarnessError):
                 return value
             executor = self.definition.executors[visit.executor]
-            applied = guarded(executor.apply, value, self._outcome(outcome))
+            applied = guarded(executor.apply, value, self._outcome(outcome), what=f"executor {visit.executor}")
             value = applied.value if applied.error is None else applied.error
         return value
 

@@ -7,8 +7,11 @@ from typing import Any
 
 from harness_hookspecs.errors import HarnessError, PluginError
 from harness_hookspecs.host import Ports
+from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.provider import Chunk
 from harness_hookspecs.store import StoredEvent
+
+from .ports.interruption import is_interruption
 
 __all__ = ["Observers"]
 
@@ -70,12 +73,14 @@ class Observers:
         name, function = listener
         try:
             function(*args)
-        except Exception as error:  # a listener's fault is not the session's (contract.md)
+        except BaseException as error:  # a listener's fault is not the session's (contract.md)
+            if is_interruption(error):
+                raise
             key = name, listeners is self._on_chunk
             with self._lock:
                 count = self._errors[key] = self._errors.get(key, 0) + 1
                 if count == MAX_ERRORS:
                     listeners.remove(listener)
             if count == MAX_ERRORS:
-                said = f"observer {name} failed {MAX_ERRORS} times and is told no more: {type(error).__name__}: {error}"
+                said = f"observer {name} failed {MAX_ERRORS} times and is told no more: {headline(error)}"
                 self._complain(PluginError(said, code="plugin.observer"))

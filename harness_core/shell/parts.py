@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 from harness_hookspecs.errors import ConfigError, HarnessError, PluginError
 from harness_hookspecs.host import KindHost
+from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.offer import Offer
 
 from .plugins.catalogue import Catalogue
+from .ports.interruption import is_interruption
 
 __all__ = ["Need", "Part", "PartFailed", "Parts"]
 
@@ -139,15 +141,17 @@ class Parts:
         provider = self._catalogue.resolve(need.kind, need.name, where=need.where)
         record = provider.row.record
         given = self._settings(need, provider.provided.config)
-        settings = None if offer.settings is None else _checked(offer.settings(), given, need)
         try:
+            settings = None if offer.settings is None else _checked(offer.settings(), given, need)
             return make(settings, self._host(need))
         except HarnessError:
             raise
-        except Exception as error:
+        except BaseException as error:
+            if is_interruption(error):
+                raise
             what = f"{need.kind} {need.name} of the plugin {record.id}"
             raise PluginError(
-                f"{what} cannot be {done}: {type(error).__name__}: {error}",
+                f"{what} cannot be {done}: {headline(error)}",
                 code="plugin.bound_broken",
                 where=need.where,
                 hint=f"harness plugins info {record.id}",

@@ -183,7 +183,10 @@ class Performer:
 
     def _schema(self, stage: StagePlan, facts: Mapping[str, Any]) -> Any:
         artifact = self.parts.artifacts[stage.artifact]
-        schema = artifact.schema()
+        said = attempt(artifact.schema, what=f"artifact type {stage.artifact}")
+        if said.error is not None:
+            raise said.error
+        schema = said.value
         if isinstance(artifact, Narrows):
             known = {**facts, "reply_tokens": stage.model.params.get("max_output_tokens")}
             done = attempt(artifact.narrow, schema, known, what=f"artifact type {stage.artifact}")

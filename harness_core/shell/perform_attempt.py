@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from harness_hookspecs.errors import HarnessError, PluginError
+from harness_core.kernel.guard import plugin_error
+from harness_hookspecs.errors import HarnessError
+
+from .ports.interruption import is_interruption
 
 __all__ = ["Attempt", "attempt"]
 
@@ -19,22 +22,26 @@ class Attempt(NamedTuple, Generic[T]):
     error: HarnessError | None
 
 
-def attempt(call: Callable[..., T], *args: Any, what: str, **kwargs: Any) -> Attempt[T]:
+def attempt(
+    call: Callable[..., T], *args: Any, what: str, passing: tuple[type[BaseException], ...] = (), **kwargs: Any
+) -> Attempt[T]:
     """Make a call into a plugin.
 
     Args:
         call: The plugin's function.
         what: Who is called, for the message of an error that is not one of ours.
+        passing: What is no error of this call's and is raised on, ``Suspend`` for a role's.
 
     Returns:
         The value, or the error: a ``HarnessError`` as it is, anything else as ``PluginError(code="plugin.raised")``
-        with the cause. ``Suspend`` and the like pass: they are no errors.
+        with the cause, be it ``SystemExit`` or a Ctrl-C that nobody typed. One that a person typed passes, and so does
+        the end of a simulation.
     """
     try:
         return Attempt(call(*args, **kwargs), None)
-    except HarnessError as error:
-        return Attempt(None, error)
-    except Exception as error:  # a plugin may raise anything, and the host must live
-        wrapped = PluginError(f"{what} raised {type(error).__name__}: {error}", code="plugin.raised")
-        wrapped.__cause__ = error
-        return Attempt(None, wrapped)
+    except passing:
+        raise
+    except BaseException as error:  # a plugin may raise anything, and the host must live
+        if is_interruption(error):
+            raise
+        return Attempt(None, plugin_error(error, what))

@@ -227,7 +227,8 @@ class _RoleCall:
 
     def _call(self, role: BoundRole) -> tuple[Any, HarnessError | None]:
         try:
-            done = attempt(role.harness.run, self._task, self._context, what=f"role {role.offer} ({role.plugin})")
+            what = f"role {role.offer} ({role.plugin})"
+            done = attempt(role.harness.run, self._task, self._context, what=what, passing=(Suspend,))
         except Suspend:
             if self._recorder.closed is not None:
                 return None, None

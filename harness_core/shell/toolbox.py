@@ -12,6 +12,8 @@ from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.provider import ToolSchema
 from harness_hookspecs.tool import TIERS, Previews, Probes, Tier, ToolSet, ToolSpec
 
+from .perform_attempt import attempt
+
 __all__ = ["Tool", "Toolbox"]
 
 
@@ -76,10 +78,13 @@ class Toolbox:
         """The enabled tools of a set under its entries of ``tools.yaml`` (by set and by tool; the tool's wins).
 
         Raises:
-            PluginError: ``tool.no_tier`` for a tool that declares none (K-25).
+            PluginError: ``tool.no_tier`` for a tool that declares none (K-25), or the set broke.
         """
         tools = []
-        for spec in toolset.specs():
+        said = attempt(lambda: tuple(toolset.specs()), what=f"tool set {set_name}")
+        if said.error is not None:
+            raise said.error
+        for spec in said.value or ():
             if spec.tier not in TIERS:
                 raise PluginError(f"tool {spec.name} declares no tier", code="tool.no_tier", tool=spec.name)
             levels = [entry for entry in (entries.get(spec.name), entries.get(set_name)) if entry is not None]

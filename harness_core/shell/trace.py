@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .ports.interruption import is_interruption
+
 __all__ = ["TraceSink", "guarded_sink"]
 
 TraceSink = Callable[[str, Mapping[str, Any]], object]
@@ -19,7 +21,8 @@ def guarded_sink(sink: TraceSink | None) -> TraceSink | None:
     def trace(name: str, facts: Mapping[str, Any]) -> None:
         try:
             sink(name, facts)
-        except Exception:  # contract.md names this place
-            return
+        except BaseException as error:  # contract.md names this place
+            if is_interruption(error):
+                raise
 
     return trace

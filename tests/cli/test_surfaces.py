@@ -132,6 +132,7 @@ def test_a_name_that_two_surfaces_add_is_an_error_with_both(site: Site, capsys: 
 
 BROKEN = {
     "raises": ("raise RuntimeError('boom')", "surface broken raised RuntimeError: boom"),
+    "leaves": ("raise SystemExit(0)", "surface broken raised SystemExit: 0"),
     "breaks off": ("yield greet; raise RuntimeError('boom')", "surface broken raised RuntimeError: boom"),
     "gives no list": ("return 5", "surface broken raised TypeError: 'int' object is not iterable"),
     "gives numbers": ("return (1,)", "surface broken gives int where a click.Command belongs"),

@@ -41,7 +41,7 @@ def _call(request_id: str) -> RoleCall:
     return RoleCall(request_id=request_id, role="worker.ai-generate", task={})
 
 
-def raising(error: Exception) -> Callable[..., Any]:
+def raising(error: BaseException) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
         raise error
 
@@ -121,8 +121,9 @@ def test_asking_twice_names_the_same_requests_and_another_attempt_names_others()
 
 
 def test_anything_a_pure_plugin_raises_is_a_named_error() -> None:
-    assert guarded(lambda: 1) == (1, None)
-    for error, code in ((RuleError("no"), RuleError.code), (RecursionError("deep"), "plugin.raised")):
-        assert guarded(raising(error)).error.code == code  # type: ignore[union-attr]
+    assert guarded(lambda: 1, what="it") == (1, None)
+    raised: list[tuple[BaseException, str]] = [(RuleError("no"), RuleError.code)]
+    for error, code in (*raised, *((one, "plugin.raised") for one in (RecursionError("deep"), SystemExit(0)))):
+        assert guarded(raising(error), what="it").error.code == code  # type: ignore[union-attr]
     with pytest.raises(KeyboardInterrupt):
-        guarded(raising(KeyboardInterrupt()))  # type: ignore[arg-type]
+        guarded(raising(KeyboardInterrupt()), what="it")

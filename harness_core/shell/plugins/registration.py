@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from harness_core.shell.ports.interruption import is_interruption
 from harness_hookspecs import hooks
+from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.manifest import Flaw, Provided
 from harness_hookspecs.markers import PROJECT
 from harness_hookspecs.offer import Offer
@@ -34,7 +36,7 @@ class Checked(NamedTuple):
 def check_module(module: ModuleType, provides: Iterable[Provided]) -> Checked:
     """Call the hooks that collect offers and compare what they give with the manifest.
 
-    Raises nothing that the module's code raises, ``KeyboardInterrupt`` excepted.
+    Raises nothing that the module's code raises; a Ctrl-C meanwhile passes.
     """
     found = list(_implementations(module))
     flaws = [flaw for name, function in found for flaw in _hook_flaws(name, function)]
@@ -99,7 +101,9 @@ def _collected(name: str, function: Callable[..., Any]) -> tuple[list[Offer[Any]
     kind = _KIND_OF_HOOK[name]
     try:
         given = function()
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_interruption(error):
+            raise
         return [], [Flaw("HP042", f"{name} raised {_told(error)}")]
     if not isinstance(given, list | tuple) or not all(isinstance(offer, Offer) for offer in given):
         return [], [Flaw("HP042", f"{name} returned no list of offers but {type(given).__name__}")]
@@ -125,4 +129,4 @@ def _disagreements(offers: dict[tuple[str, str], Offer[Any]], provides: list[Pro
 
 
 def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+    return headline(error).splitlines()[0][:300]

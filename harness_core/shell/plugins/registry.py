@@ -8,8 +8,10 @@ from types import ModuleType
 
 import pluggy
 
+from harness_core.shell.ports.interruption import is_interruption
 from harness_core.shell.ports_streams import quiet_stdout
 from harness_hookspecs import hooks
+from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.manifest import Flaw
 from harness_hookspecs.markers import PROJECT
 
@@ -29,7 +31,7 @@ class Registry:
     def add(self, record: Record) -> Checked:
         """Import a plugin, check it and register it; one with flaws is not registered.
 
-        Raises nothing that the plugin's code raises, ``KeyboardInterrupt`` excepted.
+        Raises nothing that the plugin's code raises; a Ctrl-C meanwhile passes.
         """
         try:
             with quiet_stdout():
@@ -37,8 +39,10 @@ class Registry:
                 checked = check_module(module, record.provides)
             if not checked.flaws:
                 self._register(module, record.id)
-        except (Exception, SystemExit) as error:
-            return Checked({}, [Flaw("HP030", f"its import raises {type(error).__name__}: {error}")])
+        except BaseException as error:
+            if is_interruption(error):
+                raise
+            return Checked({}, [Flaw("HP030", f"its import raises {headline(error)}")])
         return checked
 
     def _register(self, module: ModuleType, plugin: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
+from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.manifest import Flaw, Provided
 from harness_hookspecs.offer import Offer
 
@@ -41,8 +42,7 @@ def try_import(module: str, provides: Sequence[Sequence[Any]], *, settings: bool
 
 
 def _told(error: BaseException) -> str:
-    name = type(error).__name__
-    return " ".join(f"{name}: {error}".split())[:300] if str(error) else name
+    return " ".join(headline(error).split())[:300]
 
 
 def _place(error: BaseException, module: str) -> str:
@@ -59,7 +59,7 @@ def _settings(offer: Offer[Any], provided: Provided) -> Iterator[Flaw]:
     what = f"settings of {provided.kind}:{provided.name}"
     try:
         schema = offer.settings().model_json_schema()
-    except Exception as error:
+    except BaseException as error:
         yield Flaw("HP047", f"{what} cannot be read: {_told(error)}")
         return
     does, said = set(schema.get("properties", {})), set(provided.config.get("properties", {}))

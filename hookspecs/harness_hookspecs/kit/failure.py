@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from traceback import TracebackException
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.kit.frozen import FrozenDict, FrozenList
 from harness_hookspecs.kit.strict import fault
 
-__all__ = ["describe", "json_safe"]
+__all__ = ["describe", "headline", "is_whole", "json_safe"]
 
 MAX_MESSAGE_CHARS: Final = 4_000
 MAX_STACK_CHARS: Final = 16_000
@@ -44,6 +44,29 @@ def describe(error: BaseException, *, with_stack: bool = True) -> dict[str, Any]
     return described or {}
 
 
+def headline(error: BaseException) -> str:
+    """Name an exception in one text: its type and, where it has one, its message, for example ``KeyError: 'a'``.
+
+    Never raises, also where the exception's own ``str`` does.
+    """
+    name, message = type(error).__name__, _message(error)
+    return f"{name}: {message}" if message else name
+
+
+def is_whole(error: BaseException) -> TypeGuard[HarnessError]:
+    """Whether it is a HarnessError with what everybody reads of one; a subclass may have made itself otherwise."""
+    if not isinstance(error, HarnessError):
+        return False
+    texts = (getattr(error, "message", None), getattr(error, "code", None))
+    others = hasattr(error, "hint") and hasattr(error, "where")
+    return others and all(isinstance(text, str) for text in texts) and isinstance(getattr(error, "facts", None), dict)
+
+
+def _message(error: BaseException) -> str:
+    # It survives a __str__ that raises.
+    return _cut(str(TracebackException(type(error), error, None, compact=True)), MAX_MESSAGE_CHARS)
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     current: BaseException | None = error
@@ -57,7 +80,7 @@ def _describe_one(error: BaseException, with_stack: bool) -> dict[str, Any]:
     # TracebackException survives a __str__ that raises, and reads no more frames than it is told to.
     told = TracebackException(type(error), error, error.__traceback__, limit=-20, compact=True)
     found: dict[str, Any] = {"name": _cut(type(error).__name__, 200), "message": _cut(str(told), MAX_MESSAGE_CHARS)}
-    if isinstance(error, HarnessError):
+    if is_whole(error):
         found["message"] = json_safe(error.message)
         found["code"] = json_safe(error.code)
     stack = "".join(told.stack.format())
@@ -70,7 +93,7 @@ def _describe_one(error: BaseException, with_stack: bool) -> dict[str, Any]:
 
 
 def _details(error: BaseException) -> Mapping[str, Any]:
-    if isinstance(error, HarnessError):
+    if is_whole(error):
         placed = {"hint": error.hint, "where": error.where}
         return {**error.facts, **{name: text for name, text in placed.items() if text is not None}}
     own = getattr(error, "__dict__", {})

@@ -1,0 +1,229 @@
+"""Plugins that raise what no plugin should or give what is no answer: each is named, and its session ends.
+
+Each is a distribution of its own with one broken function; everything else of it works.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import pytest
+
+from harness_core.cli.main import main
+from harness_core.shell.perform_attempt import attempt
+from harness_core.shell.ports.strand import Abandoned
+from harness_hookspecs.contracts.distribution import make_distribution
+from harness_hookspecs.errors import Suspend
+from tests.reference import calls, one_stage, says
+
+HEAD = """
+from harness_hookspecs import hooks
+from harness_hookspecs.errors import HarnessError, Suspend
+from harness_hookspecs.markers import implements
+from harness_hookspecs.messages import *
+from harness_hookspecs.offer import Offer
+from harness_hookspecs.tool import Settled, ToolResult, ToolSpec
+from harness_hookspecs.validator import Finding, Verdict
+
+
+class Own(BaseException):
+    pass
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("says nothing")
+
+
+class Hollow(HarnessError):
+    def __init__(self):
+        pass
+
+
+"""
+
+RAISED = {
+    "SystemExit": "raise SystemExit(0)",
+    "GeneratorExit": "raise GeneratorExit",
+    "KeyboardInterrupt": "raise KeyboardInterrupt",
+    "Suspend": 'raise Suspend("timer", "t")',
+    "Own": "raise Own('boom')",
+    "Mute": "raise Mute",
+    "Hollow": "raise Hollow",
+}
+
+SPECS = """
+def specs(self):
+    schema = {"type": "object", "additionalProperties": False}
+    made = (("pure", "T1", "pure"), ("keyed", "T2", "keyed"), ("unkeyed", "T2", "unkeyed"), ("asked", "T3", "pure"))
+    return [
+        ToolSpec(name="acme_" + name, description="It.", input_schema=schema, tier=tier, effect=effect)
+        for name, tier, effect in made
+    ]
+"""
+WORKS = "def execute(self, name, args, ctx):\n    return ToolResult('done')\n"
+TOOL = {"allowed_tools": ["acme"]}
+
+
+class Kind:
+    """A kind of plugin with one broken function: its class, and the project that comes to it."""
+
+    def __init__(self, kind: str, body: str, *, first: Any = None, stage: Any = None, **files: Any) -> None:
+        self.kind, self.body = kind, body
+        self.files = {"stages": one_stage(**{"allowed_tools": [], **(stage or {})}), **files}
+        self.replies = [says("done")] if first is None else [first, says("done")]
+
+    def code(self, does: str) -> str:
+        """The distribution's module, with the broken function's body."""
+        body = indent(self.body.replace("BREAK", indent(does, "    ")), "    ")
+        hook = f"@implements(hooks.harness_provide_{self.kind}s)\ndef harness_provide_{self.kind}s():\n"
+        roles = ", roles=('worker.ai-generate',)" if self.kind == "role" else ""
+        offer = f"    return [Offer(kind={self.kind!r}, name='acme', build=lambda settings, host: Acme(){roles})]\n"
+        return f"{HEAD}class Acme:\n{body}\n\n{hook}{offer}"
+
+
+def asks(tool: str) -> dict[str, Any]:
+    """A reply that asks for one tool of the broken distribution."""
+    reply = calls((tool, {}))
+    reply["tool_calls"][0]["name"] = f"acme_{tool}"
+    return reply
+
+
+MODEL = {"provider": "acme", "capabilities": ["tool_calling"], "context_size": 32768}
+ARTIFACT = "name = 'acme'\nvalidators = ()\n"
+SCHEMA = "def schema(self):\n    return {'type': 'object'}\n"
+LISTENER = "def on_event(self, event):\n"
+KINDS = {
+    "tool": Kind("tool", f"{SPECS}def execute(self, name, args, ctx):\nBREAK", stage=TOOL, first=asks("unkeyed")),
+    "preview": Kind("tool", f"{SPECS}{WORKS}def preview(self, name, args):\nBREAK", stage=TOOL, first=asks("asked")),
+    "approver": Kind(
+        "approver",
+        "interactive = False\ndef ask(self, request, cancel):\nBREAK",
+        stage={"allowed_tools": ["effects"]},
+        first=calls(("network", {})),
+        policies={"tiers": {"T3": "prompt"}, "approver": ["acme"]},
+    ),
+    "validator": Kind("validator", "level = 'semantic'\ndef validate(self, subject, cancel):\nBREAK"),
+    "provider": Kind(
+        "provider",
+        "def complete(self, request, call):\nBREAK\ndef close(self):\n    pass",
+        models={"default": "acme", "models": {"acme": MODEL}},
+    ),
+    "role": Kind("role", "def run(self, task, ctx):\nBREAK", harness={"bind": {"worker.ai-generate": "acme"}}),
+    "artifact": Kind("artifact", f"{ARTIFACT}{SCHEMA}def parse(self, output):\nBREAK", stage={"artifact": "acme"}),
+    "artifact's schema": Kind("artifact", f"{ARTIFACT}def schema(self):\nBREAK", stage={"artifact": "acme"}),
+    "executor": Kind("executor", "def start(self, input):\nBREAK", stage={"executor": "acme"}),
+    "observer": Kind("observer", f"{LISTENER}BREAK\ndef close(self):\n    pass"),
+    "observer's end": Kind("observer", f"{LISTENER}    pass\ndef close(self):\nBREAK"),
+}
+
+
+class Broken:
+    """A project whose plugin breaks, and what its command printed."""
+
+    def __init__(self, session: Any, capsys: pytest.CaptureFixture[str]) -> None:
+        self.session, self._capsys = session, capsys
+
+    def command(self, *words: str) -> tuple[int, dict[str, Any]]:
+        self._capsys.readouterr()
+        code = main([*words, "--json"])
+        document: dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        return code, document
+
+
+@pytest.fixture
+def broken(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Installs a plugin whose function does something and opens a project that uses it."""
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+    def install(kind: Kind, does: str, label: str) -> Broken:
+        # A module stays imported, so other code has another name.
+        name = f"acme-{''.join(char for char in label.lower() if char.isalnum())}"
+        provides = [{"kind": kind.kind, "name": "acme"}]
+        if kind.kind == "role":
+            provides = [{"kind": "role", "name": "acme", "roles": ["worker.ai-generate"]}]  # type: ignore[dict-item]
+        make_distribution(tmp_path / "site", name, provides=provides, code=kind.code(does))
+        return Broken(play(*kind.replies, **kind.files), capsys)
+
+    return install
+
+
+ENDS = {
+    "tool": 0, "observer": 0, "observer's end": 0, "preview": 11, "approver": 11, "validator": 14, "artifact": 14,
+    "provider": 3, "role": 3, "artifact's schema": 3, "executor": 3,
+}  # fmt: skip
+"""The exit codes: who only listens stops nothing, who is to allow something allows nothing."""
+SAID = {
+    "Mute": "Mute: <exception str() failed>",
+    "Hollow": "Hollow: <exception str() failed>",
+    "SystemExit": "SystemExit: 0",
+}
+PAIRS = [
+    *((kind, raised) for raised in ("SystemExit", "Hollow") for kind in KINDS),
+    *((kind, raised) for raised in ("GeneratorExit", "KeyboardInterrupt", "Mute") for kind in ("tool", "role")),
+    ("tool", "Suspend"),
+    ("validator", "KeyboardInterrupt"),
+    ("provider", "Own"),
+    ("executor", "Own"),
+]
+
+
+@pytest.mark.parametrize(("kind", "raised"), PAIRS)
+def test_whatever_a_plugin_raises_is_one_document_with_its_name_and_an_exit_code(
+    broken: Any, kind: str, raised: str
+) -> None:
+    site = broken(KINDS[kind], RAISED[raised], f"{kind} {raised}")
+    code, document = site.command("run", "Go.")
+    assert (document["schema"], code) == ("harness.session/1", ENDS[kind])
+    assert document["status"] == ("failed" if code else "completed")
+    said = f" raised {SAID.get(raised, raised)}"
+    if code not in (0, 11):
+        assert said in document["failure"]["message"]
+        assert ("acme" in document["failure"]["message"]) == (kind != "artifact")  # which a validator asks
+    if kind == "tool":
+        [failed] = site.session.payloads("harness.tool_call.failed")
+        assert failed["error"]["message"].startswith(f"tool acme_unkeyed{said}")
+    if raised != "KeyboardInterrupt":  # a replay enters roles in the main thread, where it could be a person's
+        assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+def test_a_ctrl_c_that_came_to_the_main_thread_is_nobodys_error() -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attempt(interrupted, what="it")
+
+
+def test_a_simulation_s_end_and_a_role_s_suspension_pass() -> None:
+    def stopped(stop: BaseException) -> None:
+        raise stop
+
+    for stop in (Abandoned(), Suspend("timer", "t")):
+        with pytest.raises(type(stop)):
+            attempt(stopped, stop, what="it", passing=(Suspend,))
+    assert attempt(stopped, Suspend("timer", "t"), what="it").error is not None
+
+
+def test_what_cannot_be_caught_in_the_pure_part_ends_the_loop_with_an_error_and_never_as_if_somebody_had_typed_it(
+    broken: Any,
+) -> None:
+    site = broken(KINDS["executor"], RAISED["KeyboardInterrupt"], "executor ctrl-c")
+    code, document = site.command("run", "Go.")
+    assert (code, document["schema"], document["code"]) == (70, "harness.error/1", "loop.ended")
+    assert document["message"] == "the loop was ended by KeyboardInterrupt"
+
+
+@pytest.mark.parametrize("raised", ["SystemExit", "Own", "Mute"])
+@pytest.mark.parametrize("kind", ["role", "tool"])
+def test_a_part_that_cannot_be_built_is_named(broken: Any, kind: str, raised: str) -> None:
+    whole = KINDS[kind]
+    body = f"def __init__(self):\nBREAK\n{whole.body.replace('BREAK', '    pass')}"
+    more = {"harness": whole.files["harness"]} if kind == "role" else {"stage": TOOL}
+    built = Kind(kind, body, **more)
+    code, document = broken(built, RAISED[raised], f"built {kind} {raised}").command("run", "Go.")
+    assert (code, document["schema"], document["code"]) == (3, "harness.error/1", "plugin.bound_broken")
+    assert f"{kind} acme of the plugin" in document["message"]
