@@ -15,10 +15,9 @@ from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.messages import ErrorEnvelope, find_cost
 from harness_hookspecs.role import ToolOutcome
-from harness_hookspecs.tool import ToolContext
 
 from .journal import OMITTED, CallRecord
-from .perform_attempt import attempt
+from .perform_tool import execute, preview, probe
 from .recorder import RoleCallRecorder
 from .schemas import schema_findings
 from .services import Services
@@ -205,12 +204,10 @@ class Dispatcher:
         return self._decision(approval_id)
 
     def _preview(self, call: ToolCall, tool: Tool, payload: dict[str, Any]) -> dict[str, bytes]:
-        if tool.previews is None:
+        shown = preview(tool, call.args)
+        if not shown:
             return {}
-        shown = attempt(tool.previews.preview, call.name, call.args, what=f"the preview of {call.name}")
-        if not shown.value:
-            return {}
-        content = self._redactor.text(shown.value).encode()
+        content = self._redactor.text(shown).encode()
         payload["preview_ref"] = _sha256(content)
         return {payload["preview_ref"]: content}
 
@@ -261,10 +258,8 @@ class Dispatcher:
 
     def _probed(self, call: ToolCall, tool: Tool, effect: str) -> Mapping[str, Any] | None:
         """What the tool itself finds out, recorded; ``None`` when it does not know."""
-        if tool.probes is None:
-            return None
-        found = attempt(tool.probes.probe, call.name, call.args, effect, what=f"the probe of {call.name}").value
-        if found is None or found.outcome == "unknown":
+        found = probe(tool, call.args, effect)
+        if found is None:
             return None
         settled = {"effect_id": effect, "outcome": found.outcome, "by": call.name, "kind": "probe"}
         if found.value is not None:
@@ -277,29 +272,26 @@ class Dispatcher:
     def _execute(self, call: ToolCall, tool: Tool, start: int) -> ToolOutcome:
         key = effect_id(self._recorder.role_call_id, call.call_id, start)
         started = self._ports.clock.monotonic()
-        with self._deadlines.limit(self._cancel, tool.timeout_seconds) as token:
-            context = ToolContext(token, self._ports, key, tool.timeout_seconds)
-            done = attempt(tool.toolset.execute, call.name, call.args, context, what=f"tool {call.name}")
+        done = execute(tool, call.args, key, cancel=self._cancel, ports=self._ports, deadlines=self._deadlines)
         duration_ms = int((self._ports.clock.monotonic() - started) * 1000)
         self._recorder.reach("effect.done")
         flush = tool.spec.effect == "unkeyed"
-        if done.error is None and done.value is not None:
-            try:
-                return self._succeeded(
-                    call, done.value.value, truncated=done.value.truncated, duration_ms=duration_ms, flush=flush
-                )
-            except HarnessError as unrecordable:
-                return self._failed(call, unrecordable, duration_ms, flush=flush)
-        error = done.error or ToolError(f"tool {call.name} gave no result", code="tool.no_result")
-        if token.reason == "timeout":
-            error = ToolError(f"tool {call.name} took longer than {tool.timeout_seconds:g} s", code="tool.timeout")
-        return self._failed(call, error, duration_ms, flush=flush)
+        if done.value is None:
+            assert done.error is not None
+            return self._failed(call, done.error, duration_ms, flush=flush)
+        value, truncated = done.value
+        try:
+            return self._succeeded(call, value, truncated=truncated, duration_ms=duration_ms, flush=flush)
+        except HarnessError as unrecordable:
+            return self._failed(call, unrecordable, duration_ms, flush=flush)
 
     def _succeeded(
         self, call: ToolCall, value: Any, *, truncated: bool, duration_ms: int | None, flush: bool = False
     ) -> ToolOutcome:
-        value = self._redactor.value(value)
-        content = dumps(value)
+        content = dumps(value)  # first, since only strict JSON can be looked through
+        clean = self._redactor.value(value)
+        if clean is not value:
+            value, content = clean, dumps(clean)
         money = find_cost(value)
         if money is not None:
             raise ToolError(f"a result may not record cost ({money})", code="usage.cost", path=money)

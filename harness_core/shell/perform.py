@@ -26,7 +26,6 @@ from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.messages import ErrorEnvelope, Message, TextPart
 from harness_hookspecs.provider import CountsTokens
 from harness_hookspecs.store import Store
-from harness_hookspecs.tool import ToolContext
 
 from .dispatcher import CallSite
 from .gather import Gathered, GatherSite, gather
@@ -34,6 +33,7 @@ from .model_handle import ModelEntry
 from .perform_ask import AskSite, ask
 from .perform_attempt import attempt
 from .perform_role import RoleCallSetup, run_role
+from .perform_tool import execute
 from .perform_validate import ValidateSite, validate
 from .services import Services
 from .session_parts import SessionParts
@@ -210,11 +210,11 @@ class Performer:
             raise NotFound(f"there is no tool {name}", code="tool.unknown")
         if tool.tier not in ("T0", "T1"):
             raise Refused(f"{name} is {tool.tier}; a source may only read", code="context.tool_tier")
-        with self.services.deadlines.limit(self.services.cancel, tool.timeout_seconds) as token:
-            context = ToolContext(token, self.services.ports, f"context/{name}", tool.timeout_seconds)
-            done = attempt(tool.toolset.execute, name, args, context, what=f"tool {name}")
+        services, key = self.services, f"context/{name}"
+        done = execute(tool, args, key, cancel=services.cancel, ports=services.ports, deadlines=services.deadlines)
         if done.value is None:
-            raise done.error or NotFound(f"{name} gave no result")
+            assert done.error is not None
+            raise done.error
         dumps(done.value.value)
         return done.value.value
 

@@ -5,6 +5,7 @@ Each is a distribution of its own with one broken function; everything else of i
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from textwrap import indent
@@ -139,13 +140,13 @@ def broken(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     """Installs a plugin whose function does something and opens a project that uses it."""
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
-    def install(kind: Kind, does: str, label: str) -> Broken:
-        # A module stays imported, so other code has another name.
-        name = f"acme-{''.join(char for char in label.lower() if char.isalnum())}"
-        provides = [{"kind": kind.kind, "name": "acme"}]
-        if kind.kind == "role":
-            provides = [{"kind": "role", "name": "acme", "roles": ["worker.ai-generate"]}]  # type: ignore[dict-item]
-        make_distribution(tmp_path / "site", name, provides=provides, code=kind.code(does))
+    def install(kind: Kind, does: str, label: str, *beside: Kind) -> Broken:
+        for one in (kind, *beside):
+            # A module stays imported, so other code has another name.
+            name = f"acme-{one.kind}-{hashlib.sha256(label.encode()).hexdigest()[:12]}"
+            roles = {"roles": ["worker.ai-generate"]} if one.kind == "role" else {}
+            provides = [{"kind": one.kind, "name": "acme", **roles}]
+            make_distribution(tmp_path / "site", name, provides=provides, code=one.code(does))
         return Broken(play(*kind.replies, **kind.files), capsys)
 
     return install
@@ -227,3 +228,79 @@ def test_a_part_that_cannot_be_built_is_named(broken: Any, kind: str, raised: st
     code, document = broken(built, RAISED[raised], f"built {kind} {raised}").command("run", "Go.")
     assert (code, document["schema"], document["code"]) == (3, "harness.error/1", "plugin.bound_broken")
     assert f"{kind} acme of the plugin" in document["message"]
+
+
+# ------------------------------------------------------------------------------------------- what is given is no answer
+
+SCRIPTED = {"provider": "scripted", "capabilities": ["tool_calling"], "context_size": 32768}
+SECRET_BESIDE = {
+    "default": "scripted",
+    "models": {"scripted": {**SCRIPTED, "script": "script.yaml"}, "other": {**SCRIPTED, "script": "env:ACME_KEY"}},
+}
+NO_RESULTS = {
+    "a text": ("'text'", "tool.no_result", "tool acme_{} gave str where a ToolResult belongs"),
+    "nothing": ("None", "tool.no_result", "tool acme_{} gave NoneType where a ToolResult belongs"),
+    "a pair": ("('text', False)", "tool.no_result", "tool acme_{} gave tuple where a ToolResult belongs"),
+    "half a result": ("ToolResult('text', 'no')", "tool.no_result", "tool acme_{} gave ToolResult whose truncated is str"),
+    "a surrogate": ("ToolResult('\\ud800')", "codec.surrogate", ""),
+    "a number as a key": ("ToolResult({1: 2})", "codec.key", ""),
+    "an object": ("ToolResult(object())", "codec.type", ""),
+}
+
+
+@pytest.mark.parametrize("given", NO_RESULTS)
+@pytest.mark.parametrize(
+    ("caller", "tool"), [("model", "pure"), ("model", "unkeyed"), ("code", "keyed"), ("code", "unkeyed")]
+)
+def test_a_tool_that_gives_no_result_fails_by_its_name_and_its_session_replays_equal(
+    broken: Any, monkeypatch: pytest.MonkeyPatch, given: str, caller: str, tool: str
+) -> None:
+    monkeypatch.setenv("ACME_KEY", "a secret of many characters")  # so that results are looked through
+    value, code, message = NO_RESULTS[given]
+    tools = Kind("tool", f"{SPECS}def execute(self, name, args, ctx):\nBREAK", stage=TOOL, first=asks(tool))
+    role = Kind("role", f"def run(self, task, ctx):\n    return ctx.tools['acme_{tool}'].execute({{}})")
+    tools.files["models"] = SECRET_BESIDE
+    beside = [role] if caller == "code" else []
+    if beside:
+        tools.files["harness"] = {"bind": {"worker.ai-generate": "acme"}}
+    site = broken(tools, f"return {value}", f"{given} {tool} {caller}", *beside)
+    exit_code, document = site.command("run", "Go.")
+    [failed] = site.session.payloads("harness.tool_call.failed")
+    assert (failed["toolName"], failed["error"]["code"]) == (f"acme_{tool}", code)
+    assert failed["error"]["message"].startswith(message.format(tool))
+    assert document["status"] == ("completed" if caller == "model" else "failed")
+    if caller == "code":
+        assert document["failure"]["code"] == code
+    assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+@pytest.mark.parametrize("shown", ["5", "b'text'", "'\\ud800'", "object()"])
+def test_a_preview_that_is_no_text_is_none(broken: Any, shown: str) -> None:
+    policies = {"tiers": {"T2": "auto"}}
+    kind = Kind(
+        "tool", f"{SPECS}{WORKS}def preview(self, name, args):\nBREAK", stage=TOOL, first=asks("asked"), policies=policies
+    )
+    site = broken(kind, f"return {shown}", f"preview {shown}")
+    code, document = site.command("run", "Go.", "--on-ask", "suspend")
+    assert (code, document["status"]) == (10, "awaiting_approval")
+    [asked] = site.session.payloads("approval.requested")
+    assert "preview_ref" not in asked
+
+
+@pytest.mark.inv("I-16")
+@pytest.mark.parametrize(
+    "found", ["'happened'", "Settled('perhaps')", "Settled(['happened'])", "Settled('happened', object())", "5"]
+)
+def test_a_probe_that_says_no_word_that_there_is_leaves_the_effect_in_doubt(
+    broken: Any, monkeypatch: pytest.MonkeyPatch, found: str
+) -> None:
+    kind = Kind("tool", f"{SPECS}{WORKS}def probe(self, name, args, key):\nBREAK", stage=TOOL, first=asks("unkeyed"))
+    site = broken(kind, f"return {found}", f"probe {found}")
+    monkeypatch.setenv("HARNESS_FAILPOINT", "effect.done@2:raise")
+    assert site.command("run", "Go.")[1]["code"] == "failpoint.raised"
+    monkeypatch.delenv("HARNESS_FAILPOINT")
+    code, document = site.command("resume", "@last")
+    assert (code, [one["kind"] for one in document["waiting"]]) == (10, ["in_doubt"])
+    site.session.host.settle(document["waiting"][0]["id"], "happened")
+    assert site.command("resume", "@last")[1]["status"] == "completed"
+    assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
