@@ -61,7 +61,7 @@ def preview(tool: Tool, args: Mapping[str, Any]) -> str | None:
 
 
 def _preview(previews: Previews, name: str, args: Mapping[str, Any]) -> str | None:
-    shown = previews.preview(name, args)
+    shown: Any = previews.preview(name, args)
     if not isinstance(shown, str):
         return None
     shown.encode()  # raises for a lone surrogate
@@ -78,7 +78,7 @@ def probe(tool: Tool, args: Mapping[str, Any], key: str) -> Settled | None:
 
 
 def _probe(probes: Probes, name: str, args: Mapping[str, Any], key: str) -> Settled | None:
-    found = probes.probe(name, args, key)
+    found: Any = probes.probe(name, args, key)
     if not isinstance(found, Settled) or found.outcome not in ("happened", "never_happened"):
         return None
     dumps(found.value)

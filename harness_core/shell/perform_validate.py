@@ -13,10 +13,10 @@ from harness_core.kernel.state import OpenRequest, Visit
 from harness_hookspecs.errors import HarnessError, PluginError
 from harness_hookspecs.host import CancelToken, Ports, Task
 from harness_hookspecs.kit.canonical import canonical, digest
-from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.messages import ErrorEnvelope
 from harness_hookspecs.store import Store
-from harness_hookspecs.validator import Subject, Verdict
+from harness_hookspecs.validator import Finding, Subject, Verdict
 
 from .perform_attempt import Attempt, attempt
 from .services import Services
@@ -102,10 +102,23 @@ def _judge(judge: NamedValidator, subject: Subject, token: CancelToken, seconds:
         return done
     if not isinstance(done.value, Verdict):
         return Attempt(None, PluginError(f"validator {judge.name} gave no verdict", code="validation.no_verdict"))
+    broken = attempt(_check, done.value, what=f"the verdict of {judge.name}").error
+    if broken is not None:
+        message = f"validator {judge.name} gave a broken verdict: {broken.message}"
+        return Attempt(None, PluginError(message, code="validation.no_verdict"))
     if done.value.passed and any(finding.severity == "error" for finding in done.value.findings):
         message = f"validator {judge.name} passes what it finds an error in"
         return Attempt(None, PluginError(message, code="validation.contradictory"))
     return done
+
+
+def _check(verdict: Verdict) -> None:
+    """Raise for a verdict that was made past the checks of its type, and for what cannot be recorded of it."""
+    Verdict(passed=verdict.passed, findings=verdict.findings)
+    wires = [finding.to_wire() for finding in verdict.findings]
+    for wire in wires:
+        Finding.from_wire(wire)
+    dumps([wires, verdict.body])
 
 
 def _subject(level: str, visit: Visit, stage: StagePlan, site: ValidateSite) -> Subject:

@@ -241,7 +241,7 @@ NO_RESULTS = {
     "a text": ("'text'", "tool.no_result", "tool acme_{} gave str where a ToolResult belongs"),
     "nothing": ("None", "tool.no_result", "tool acme_{} gave NoneType where a ToolResult belongs"),
     "a pair": ("('text', False)", "tool.no_result", "tool acme_{} gave tuple where a ToolResult belongs"),
-    "half a result": ("ToolResult('text', 'no')", "tool.no_result", "tool acme_{} gave ToolResult whose truncated is str"),
+    "half a result": ("ToolResult(1, 'no')", "tool.no_result", "tool acme_{} gave ToolResult whose truncated is str"),
     "a surrogate": ("ToolResult('\\ud800')", "codec.surrogate", ""),
     "a number as a key": ("ToolResult({1: 2})", "codec.key", ""),
     "an object": ("ToolResult(object())", "codec.type", ""),
@@ -264,7 +264,7 @@ def test_a_tool_that_gives_no_result_fails_by_its_name_and_its_session_replays_e
     if beside:
         tools.files["harness"] = {"bind": {"worker.ai-generate": "acme"}}
     site = broken(tools, f"return {value}", f"{given} {tool} {caller}", *beside)
-    exit_code, document = site.command("run", "Go.")
+    _, document = site.command("run", "Go.")
     [failed] = site.session.payloads("harness.tool_call.failed")
     assert (failed["toolName"], failed["error"]["code"]) == (f"acme_{tool}", code)
     assert failed["error"]["message"].startswith(message.format(tool))
@@ -276,11 +276,7 @@ def test_a_tool_that_gives_no_result_fails_by_its_name_and_its_session_replays_e
 
 @pytest.mark.parametrize("shown", ["5", "b'text'", "'\\ud800'", "object()"])
 def test_a_preview_that_is_no_text_is_none(broken: Any, shown: str) -> None:
-    policies = {"tiers": {"T2": "auto"}}
-    kind = Kind(
-        "tool", f"{SPECS}{WORKS}def preview(self, name, args):\nBREAK", stage=TOOL, first=asks("asked"), policies=policies
-    )
-    site = broken(kind, f"return {shown}", f"preview {shown}")
+    site = broken(KINDS["preview"], f"return {shown}", f"preview {shown}")
     code, document = site.command("run", "Go.", "--on-ask", "suspend")
     assert (code, document["status"]) == (10, "awaiting_approval")
     [asked] = site.session.payloads("approval.requested")

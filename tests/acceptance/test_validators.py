@@ -49,6 +49,14 @@ VERDICTS = {
     "raises": "raise RuntimeError('boom')",
     "says nothing": "return None",
     "says yes": "return True",
+    "finds a text": 'return Verdict.model_construct(passed=False, findings=("x",))',
+    "says no word": "return Verdict.model_construct(findings=())",
+    "says perhaps": 'return Verdict.model_construct(passed="perhaps", findings=())',
+    "finds what cannot be written": (
+        "return Verdict.model_construct(passed=False, findings=(finding.model_copy(update={'message': '\\ud800'}),))"
+    ),
+    "finds half": "return Verdict.model_construct(passed=False, findings=(Finding.model_construct(code='x'),))",
+    "makes an object": "return Verdict.model_construct(passed=True, findings=(), body=object())",
     "stops when told": "self.host.ports.wait.event().wait(cancel=cancel)",
     "passes when its time is over": (
         "cancel.on_cancel(self.released.set); self.released.wait(20); return Verdict(passed=True)"
@@ -56,6 +64,16 @@ VERDICTS = {
     "never returns": "type(self).returned = self.released.wait(20) or True; return Verdict(passed=True)",
 }
 
+
+BROKEN = (
+    "finds a text",
+    "says no word",
+    "says perhaps",
+    "finds what cannot be written",
+    "finds half",
+    "makes an object",
+)
+"""Verdicts made past the checks of their type."""
 
 TOOLS_SEEN = {"semantic": ["effects_pure"], "approval": ["effects_pure"]}
 """Before these levels the role has run."""
@@ -126,7 +144,7 @@ def test_a_validator_is_given_the_tools_of_its_visit_and_no_earlier_visit_is_rea
 
 @pytest.mark.inv("I-24")
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("does", ["raises", "says nothing", "says yes", "passes an error"])
+@pytest.mark.parametrize("does", ["raises", "says nothing", "says yes", "passes an error", *BROKEN])
 def test_a_validator_of_any_level_that_gives_no_verdict_lets_nothing_pass(
     play: Any, install: Any, level: str, does: str
 ) -> None:
@@ -137,6 +155,11 @@ def test_a_validator_of_any_level_that_gives_no_verdict_lets_nothing_pass(
     [errored] = session.payloads("validation.errored")
     assert [error["validator"].partition("_")[0] for error in errored["errors"]] == ["only"]
     assert errored["level"] == level
+    if does in BROKEN:
+        [error] = errored["errors"]
+        assert error["code"] == "validation.no_verdict"
+        assert error["message"].startswith(f"validator {error['validator']} gave a broken verdict: ")
+    assert session.host.replay("@last", "skip-inference")["equal"]
     assert "artifact.accepted" not in session.types()
 
 
