@@ -10,9 +10,10 @@ import attrs
 from harness_core.kernel.facts import derive
 from harness_hookspecs.errors import HarnessError, ProviderError
 from harness_hookspecs.kit.canonical import canonical, digest
+from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.kit.prompt import PromptHasher
 from harness_hookspecs.messages import ChatInput, ErrorEnvelope, Message, OracleResponse, ToolCallRequest, Usage
-from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRequest, Provider, Routing
+from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRequest, Provider, Routing, ToolSchema
 
 from .journal import CallRecord
 from .perform_attempt import attempt
@@ -21,7 +22,7 @@ from .redaction import ChunkRedactor
 from .services import Services
 from .toolbox import Tool
 
-__all__ = ["BoundModel", "ModelEntry"]
+__all__ = ["BoundModel", "ModelEntry", "counted_tokens"]
 
 _NO_USAGE = Usage()
 
@@ -200,9 +201,9 @@ class BoundModel:
         reply = int(request.params.get("max_output_tokens") or 1024)
         provider = self._entry.provider
         if isinstance(provider, CountsTokens):
-            counted = attempt(provider.count_tokens, request.messages, request.tools, what="the token count")
-            if counted.value is not None:
-                return counted.value + reply
+            counted = counted_tokens(provider, request.messages, request.tools)
+            if counted is not None:
+                return counted + reply
         characters = sum(len(canonical(message.to_wire())) for message in request.messages)
         return characters // CHARACTERS_PER_TOKEN + reply
 
@@ -231,12 +232,16 @@ class BoundModel:
             if held := stream.rest():
                 on_chunk(Chunk(kind, held))  # type: ignore[arg-type]  # a kind that came with a chunk
         self._recorder.reach("effect.done")
-        if done.value is None:
-            raise self._failed(called, done.error or ProviderError("the provider gave no answer"))
-        return self._responded(called, done.value, timing)
+        if done.error is not None:
+            raise self._failed(called, done.error)
+        answer = attempt(self._normalised, done.value, called, what=f"the answer of provider {self.provider}")
+        if answer.value is None:
+            said = answer.error.message if answer.error is not None else "it is none"
+            message = f"provider {self.provider} gave no answer: {said}"
+            raise self._failed(called, ProviderError(message, code="provider.no_answer"))
+        return self._responded(called, answer.value, timing)
 
     def _responded(self, called: Mapping[str, Any], answer: OracleResponse, timing: dict[str, Any]) -> OracleResponse:
-        answer = self._normalised(answer, called)
         self._took(answer, called["turn"])
         message = {"role": "assistant", "content": [part.to_wire() for part in answer.content]}
         content = canonical(message)
@@ -275,10 +280,17 @@ class BoundModel:
             self.usage = self.usage + answer.usage
             self._turn_of_call.update({call.call_id: turn for call in answer.tool_calls or ()})
 
-    def _normalised(self, answer: OracleResponse, called: Mapping[str, Any]) -> OracleResponse:
-        """Secrets out, and every tool call under an id of its own: absent or repeated ones are derived (D-5)."""
+    def _normalised(self, answer: OracleResponse | None, called: Mapping[str, Any]) -> OracleResponse:
+        """Secrets out, and every tool call under an id of its own: absent or repeated ones are derived (D-5).
+
+        Raises for what is no answer, or holds what cannot be recorded.
+        """
+        if not isinstance(answer, OracleResponse):
+            raise ProviderError(f"{type(answer).__name__} where an OracleResponse belongs")
         turn, scope = called["turn"], called["scope"]
-        wire = self._redactor.value(answer.to_wire())
+        wire = answer.to_wire()
+        dumps(wire)
+        wire = self._redactor.value(wire)
         seen: set[str] = set()
         renamed: list[str] = []
         for index, call in enumerate(wire.get("toolCalls") or ()):
@@ -337,6 +349,12 @@ class BoundModel:
 
     def _read_message(self, ref: str) -> Message:
         return Message.from_json_bytes(self._recorder.read_blob(ref))
+
+
+def counted_tokens(provider: CountsTokens, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> int | None:
+    """What the provider's model counts; ``None`` where it cannot, or says what is no count."""
+    counted = attempt(provider.count_tokens, messages, tools, what="the token count").value
+    return counted if isinstance(counted, int) and counted >= 0 else None
 
 
 def _fits(call_id: str) -> bool:

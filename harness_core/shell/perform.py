@@ -19,8 +19,8 @@ from harness_core.kernel.context import Item, assemble
 from harness_core.kernel.definition import StagePlan
 from harness_core.kernel.effects import Ask, Effect, GatherContext, RunRole, Validate
 from harness_core.kernel.state import OpenRequest, SessionState, Visit
-from harness_hookspecs.artifact import Narrows
-from harness_hookspecs.errors import HarnessError, NotFound, Refused, RoleError
+from harness_hookspecs.artifact import ArtifactType, Narrows
+from harness_hookspecs.errors import HarnessError, NotFound, PluginError, Refused, RoleError
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.messages import ErrorEnvelope, Message, TextPart
@@ -29,7 +29,7 @@ from harness_hookspecs.store import Store
 
 from .dispatcher import CallSite
 from .gather import Gathered, GatherSite, gather
-from .model_handle import ModelEntry
+from .model_handle import ModelEntry, counted_tokens
 from .perform_ask import AskSite, ask
 from .perform_attempt import attempt
 from .perform_role import RoleCallSetup, run_role
@@ -170,7 +170,7 @@ class Performer:
 
             def counted(text: str) -> int | None:
                 message = Message(role="user", content=(TextPart(text=text),))
-                return attempt(counter.count_tokens, [message], what=f"the token count of {entry.name}").value
+                return counted_tokens(counter, [message], ())
 
             frame = counted("") or 0  # what the chat template puts around any message: no item's own
 
@@ -183,17 +183,13 @@ class Performer:
 
     def _schema(self, stage: StagePlan, facts: Mapping[str, Any]) -> Any:
         artifact = self.parts.artifacts[stage.artifact]
-        said = attempt(artifact.schema, what=f"artifact type {stage.artifact}")
+        known = {**facts, "reply_tokens": stage.model.params.get("max_output_tokens")}
+        said = attempt(_schema_of, artifact, known, what=f"artifact type {stage.artifact}")
         if said.error is not None:
             raise said.error
-        schema = said.value
-        if isinstance(artifact, Narrows):
-            known = {**facts, "reply_tokens": stage.model.params.get("max_output_tokens")}
-            done = attempt(artifact.narrow, schema, known, what=f"artifact type {stage.artifact}")
-            if done.error is not None:
-                raise done.error
-            schema = done.value or schema
-        return schema
+        if not isinstance(said.value, Mapping):
+            raise PluginError(f"artifact type {stage.artifact} gave no schema", code="context.no_schema")
+        return said.value
 
     def _artifact_of(self, stage: str) -> tuple[str, str] | None:
         """The latest accepted artifact of a stage, as text for a model."""
@@ -330,6 +326,15 @@ class Performer:
     def _envelope(self, error: HarnessError) -> dict[str, Any]:
         envelope: dict[str, Any] = ErrorEnvelope.from_exception(error, with_stack=False).to_wire()
         return dict(self.services.redactor.value(envelope))
+
+
+def _schema_of(artifact: ArtifactType, known: Mapping[str, Any]) -> Any:
+    """The type's own schema, as narrow as it can be made; raises for one that cannot be recorded."""
+    schema = artifact.schema()
+    if isinstance(artifact, Narrows):
+        schema = artifact.narrow(schema, known) or schema
+    dumps(schema)
+    return schema
 
 
 def _estimate(text: str) -> int:

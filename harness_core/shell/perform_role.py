@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, MutableSet
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -87,6 +87,13 @@ def run_role(
     """
     call = _RoleCall(request, setup, services, store)
     return call.run()
+
+
+class _Written(NamedTuple):
+    """A result in the form in which it is recorded."""
+
+    content: bytes
+    artifact_refs: tuple[Any, ...]
 
 
 class _RoleCall:
@@ -241,10 +248,19 @@ class _RoleCall:
     def _checked(self, result: Any, error: HarnessError | None) -> tuple[Any, HarnessError | None]:
         if error is not None or self._recorder.closed is not None:
             return None, error
-        if result.kind != self._task.kind:
-            message = f"a {self._task.kind} task was answered with a {result.kind} result"
+        kind = getattr(result, "kind", None)
+        if kind != self._task.kind:
+            message = f"a {self._task.kind} task was answered with a {kind} result"
             return None, RoleError(message, code="role.result_kind_mismatch")
-        return result, None
+        written = attempt(self._written, result, what=f"the result of role {self._setup.role.offer}")
+        return written.value, written.error
+
+    def _written(self, result: Any) -> _Written:
+        """A result as it is recorded; raises for one that cannot be."""
+        redactor = self._services.redactor
+        content = canonical(redactor.value(_output_of(result)))
+        refs = tuple(redactor.value(ref.to_wire()) for ref in getattr(result, "artifact_refs", ()))
+        return _Written(content, refs)
 
     # -- what is written ---
 
@@ -332,10 +348,8 @@ class _RoleCall:
         ending = self._recorder.fact("harness.session.failed", payload)
         return RoleFailed(self._role_call_id, envelope, (*results, ending), blobs)
 
-    def _returned(self, result: Any) -> RoleReturned:
-        output = self._services.redactor.value(_output_of(result))
-        content = canonical(output)
-        output_ref = hashlib.sha256(content).hexdigest()
+    def _returned(self, written: _Written) -> RoleReturned:
+        output_ref = hashlib.sha256(written.content).hexdigest()
         recorder = self._recorder
         recorder.ended = True
         results, blobs = recorder.drain()
@@ -349,11 +363,8 @@ class _RoleCall:
             "usage": self._context.model.usage.to_wire(),
         }
         closing.append(recorder.fact("harness.session.completed", completed))
-        artifact_refs = tuple(
-            self._services.redactor.value(ref.to_wire()) for ref in getattr(result, "artifact_refs", ())
-        )
-        blobs[output_ref] = content
-        return RoleReturned(self._role_call_id, output_ref, artifact_refs, blobs, tuple(closing))
+        blobs[output_ref] = written.content
+        return RoleReturned(self._role_call_id, output_ref, written.artifact_refs, blobs, tuple(closing))
 
 
 _RESULTS = (DelegateToDefault, ExecuteStepResult)

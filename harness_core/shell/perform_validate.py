@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 
 from harness_core.kernel.commands import Validated
 from harness_core.kernel.definition import StagePlan
 from harness_core.kernel.state import OpenRequest, Visit
+from harness_hookspecs.artifact import ArtifactStatus
 from harness_hookspecs.errors import HarnessError, PluginError
 from harness_hookspecs.host import CancelToken, Ports, Task
 from harness_hookspecs.kit.canonical import canonical, digest
@@ -185,8 +186,11 @@ def _body(verdicts: list[Verdict], stage: StagePlan, site: ValidateSite, blobs: 
         message = f"the artifact has {len(content)} bytes, the limit is {stage.max_artifact_bytes}"
         raise HarnessError(message, code="artifact.too_large")
     parsed = attempt(site.parts.artifacts[stage.artifact].parse, body, what=f"artifact type {stage.artifact}")
-    if parsed.value is None:
-        raise parsed.error or PluginError("the artifact type gave no status")
+    if parsed.error is not None:
+        raise parsed.error
+    status = getattr(parsed.value, "status", None)
+    if status not in get_args(ArtifactStatus):
+        raise PluginError(f"artifact type {stage.artifact} gave no status", code="validation.no_status")
     blobs[body_ref] = content
-    found = {"body_ref": body_ref, "status": parsed.value.status}
+    found = {"body_ref": body_ref, "status": status}
     return {**found, "body": body} if len(content) <= MAX_INLINE_BODY_BYTES else found

@@ -300,3 +300,48 @@ def test_a_probe_that_says_no_word_that_there_is_leaves_the_effect_in_doubt(
     site.session.host.settle(document["waiting"][0]["id"], "happened")
     assert site.command("resume", "@last")[1]["status"] == "completed"
     assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+NO_ANSWERS = {
+    "approver": ("5", "'approve'", "answer('perhaps')", "answer('approve', by=5)", "answer('approve', by='\\ud800')"),
+    "provider": ("None", "'text'", "said('\\ud800')", "said(5)"),
+    "role": ("ExecuteStepResult.model_construct(output=5)", "step('\\ud800')", "step(object())"),
+    "artifact": ("None", "'text'", "ParsedArtifact({}, 'perhaps')"),
+    "artifact's schema": ("5", "{1: 2}", "{'type': object()}"),
+}
+MAKES = """
+    from harness_hookspecs.approver import ApprovalAnswer
+    from harness_hookspecs.artifact import ParsedArtifact
+    from harness_hookspecs.role import ExecuteStepResult
+    answer = lambda decision, by='rule': ApprovalAnswer(decision, request.digest, by, 'policy')
+    part = lambda text: TextPart.model_construct(type='text', text=text)
+    said = lambda text: OracleResponse.model_construct(content=(part(text),), finish_reason='stop', usage=Usage())
+    step = lambda text: ExecuteStepResult.model_construct(output={'text': text}, artifact_refs=())
+"""
+
+
+@pytest.mark.parametrize(("kind", "given"), [(kind, given) for kind, many in NO_ANSWERS.items() for given in many])
+def test_what_is_no_answer_is_an_error_of_who_gave_it_and_its_session_replays_equal(
+    broken: Any, kind: str, given: str
+) -> None:
+    makes = "\n".join(line.removeprefix("    ") for line in MAKES.splitlines())
+    site = broken(KINDS[kind], f"{makes}\nreturn {given}", f"{kind} {given}")
+    code, document = site.command("run", "Go.")
+    assert (document["schema"], document["status"]) == ("harness.session/1", "failed")
+    if kind == "provider":
+        assert code == 13
+        [failed] = site.session.payloads("harness.model.failed")
+        assert failed["error"]["code"] == document["failure"]["code"] == "provider.no_answer"
+    assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+@pytest.mark.parametrize("counted", ["'many'", "-1", "None"])
+def test_a_count_of_tokens_that_is_none_is_estimated_in_its_place(broken: Any, counted: str) -> None:
+    provider = KINDS["provider"]
+    text = "content=(TextPart(text='{\"text\": \"x\"}'),)"
+    body = provider.body.replace(
+        "BREAK", f"    return OracleResponse({text}, finish_reason='stop', usage=Usage.unknown())"
+    )
+    body = f"{body}\ndef count_tokens(self, messages, tools):\nBREAK"
+    counting = Kind("provider", body, models=provider.files["models"])
+    assert broken(counting, f"return {counted}", f"counted {counted}").command("run", "Go.")[0] == 0
