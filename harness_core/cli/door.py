@@ -118,7 +118,7 @@ def _failed(error: HarnessError, as_json: bool, options: GlobalOptions) -> int:
     return exit_of(error)
 
 
-def _trace(error: Exception) -> None:
+def _trace(error: BaseException) -> None:
     import traceback
 
     with suppress(OSError):

@@ -25,7 +25,6 @@ from .answering import (
     post_settlement,
     recordable,
 )
-from .perform_attempt import attempt
 from .posting import asked_for, inbox_row
 
 # A door costs nothing until somebody goes through it: each method imports the module that does its work.
@@ -494,6 +493,8 @@ class Host:
 
     def close(self) -> None:
         """Give owned sessions back, end providers, close the log."""
+        from .perform_attempt import attempt
+
         for session in list(self._owned.values()):
             self._release(session)
         for part in self._opened.parts.built():
