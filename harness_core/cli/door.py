@@ -67,8 +67,12 @@ def _ended(words: Sequence[str], options: GlobalOptions) -> int:
         code = _exit(harness.main(args=list(words), prog_name="harness", obj=options, standalone_mode=False))
     except SystemExit as error:
         code = _left(error.code)
-    if sys.stdout:
-        sys.stdout.flush()  # what cannot be written is to be known here, not when Python ends
+    try:
+        if sys.stdout:
+            sys.stdout.flush()  # what cannot be written is to be known here, not when Python ends
+    except OSError:
+        if code == 0:
+            raise  # else the command's own end says more, that its terminal was closed for example
     return code
 
 
