@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -224,7 +225,7 @@ def test_a_prompt_is_proved_by_its_hash(fault: str) -> None:
     ],
 )
 def test_amounts_are_said_in_words_and_no_more_exactly_than_they_mean(
-    kind: str, payload: dict[str, object], text: str
+    kind: str, payload: dict[str, Any], text: str
 ) -> None:
     [event] = Log().add(kind, **payload).events
     line = Timeline().line(event)
