@@ -47,7 +47,8 @@ class Play:
     def until(self, kind: str, count: int = 1) -> None:
         """Wait until so many events of a type have been committed by this host."""
         with self._seen:
-            assert self._seen.wait_for(lambda: self._types.count(kind) >= count, PATIENCE_SECONDS), self._types
+            came = self._seen.wait_for(lambda: self._types.count(kind) >= count, PATIENCE_SECONDS)
+            assert came, " ".join(self._types)
 
     def run(self, on_ask: str = "suspend", **more: Any) -> Any:
         return self.host.run("Go.", on_ask=on_ask, **more)
