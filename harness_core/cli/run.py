@@ -177,6 +177,7 @@ def _yolo(*, yolo: bool, destructive: bool) -> str:
 
 def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Host, Progress], str]) -> int:
     """Begin, tell what happens, print the result once, and give the exit."""
+    from harness_core.kernel.state import FINAL
     from harness_core.shell.ports import make_ports
 
     from .interrupt import interruptible
@@ -198,8 +199,7 @@ def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Ho
             if number is None:
                 raise  # else the terminal that was closed takes no text either; the signal says more
     code = exit_of_session(document)
-    final = document["status"] in ("completed", "failed", "cancelled")
-    return code if number is None or final else 128 + number
+    return code if number is None or document["status"] in FINAL else 128 + number
 
 
 def _result(host: Host, document: Mapping[str, Any]) -> str:

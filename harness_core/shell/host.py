@@ -46,8 +46,6 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 
 FOLLOW_LOOK_SECONDS = 0.25
 
-_FINAL = ("completed", "failed", "cancelled")
-
 
 class Host:
     """Implements :class:`harness_hookspecs.host.Host`. Open it with :meth:`open`, close it or use ``with``."""
@@ -308,8 +306,7 @@ class Host:
         """Post a command ``{session, id, kind, body}`` to a session's durable inbox; returns the row that stands.
 
         Raises:
-            NotFound: There is no such session.
-            NotFound: There is no such approval to answer, no such effect in doubt to settle.
+            NotFound: There is no such session, no such approval to answer, no such effect in doubt to settle.
             Refused: ``approval.digest``: an answer is about something else than what is asked.
             IllegalMove: ``command.malformed``: it is none of its kind, or has the id of another command;
                 ``state.final``, ``approval.answered``: nothing can be answered any more; ``session.not_run``: nobody
@@ -336,13 +333,15 @@ class Host:
         Raises:
             NotFound: There is no such session.
         """
+        from harness_core.kernel.state import FINAL
+
         from . import views
 
         if session_id is not None:
             looked_at = [self.find(session_id)]
         else:
             every = self.sessions(every_project=every_project)
-            looked_at = [one["id"] for one in every if history or one["status"] not in _FINAL]
+            looked_at = [one["id"] for one in every if history or one["status"] not in FINAL]
         return views.approvals(self.store, looked_at, history=history)
 
     # -- looking ---

@@ -187,8 +187,8 @@ def test_names_and_rules_that_would_stop_a_run_are_found_by_a_check_all_at_once(
                                f"    transitions: {rules}\n")  # fmt: skip
     place.run("trust", str(place.project))
     problems = place.document("config", "check", code=3)["facts"]["problems"]
-    found = {problem["where"].partition(":")[0]: 0 for problem in problems}
-    assert set(found) == {".harness/policies.yaml", ".harness/stages.yaml"}
+    files = {problem["where"].partition(":")[0] for problem in problems}
+    assert files == {".harness/policies.yaml", ".harness/stages.yaml"}
     said = " ".join(problem["message"] for problem in problems)
     assert all(word in said for word in ("approver polcy", "artifact txt", "tool filesystm", "artefact"))
     assert len(problems) == 5
