@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +41,9 @@ HARNESS: Sequence[str] = (sys.executable, "-m", "harness_core.cli.main")
 """The command, as the first words of a process."""
 
 _USAGE = {"inputTokens": 10, "outputTokens": 5, "cachedInputTokens": 0, "reasoningTokens": 0, "known": True}
+
+PATIENCE_SECONDS = 60.0
+"""How long a test waits for what is promised: reached only when the promise is broken."""
 
 POLICIES: Mapping[str, Any] = {"tiers": {"T2": "auto"}, "approver": ["policy"]}
 """T2 runs by itself, T3 asks, and only written rules answer."""
@@ -73,6 +77,17 @@ class Site(NamedTuple):
         except FileNotFoundError:
             return []
         return [json.loads(line) for line in text.split("\n")[:-1]]
+
+    def wait_for_effects(self, running: Callable[[], bool] = lambda: True) -> None:
+        """Wait until something has really happened: that a call was started says only that it is about to.
+
+        Args:
+            running: Whether who is to do it still can.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self.effects():
+            assert running() and time.monotonic() < deadline, "nothing happened"
+            time.sleep(0.01)  # the file belongs to another process
 
     def write(self, name: str, value: Any) -> None:
         """Replace one of the six files, or the script, and trust the project again."""

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from harness_core import Host
-from tests.reference import Site, notes, one_stage, payloads, types_of, write_site
-
-PATIENCE_SECONDS = 60.0  # reached only when a promise is broken
+from tests.reference import PATIENCE_SECONDS, Site, notes, one_stage, payloads, types_of, write_site
 
 
 class Play:

@@ -167,7 +167,7 @@ def test_a_value_that_settles_an_effect_is_posted_without_the_secrets(
 ) -> None:
     monkeypatch.setenv("VAULT_TOOL", "effects_slow")
     vault.host.start("Go.")
-    vault.until("harness.tool_call.started")
+    vault.site.wait_for_effects()
     vault.reopen()
     [doubt] = vault.resume()["waiting"]
     stands = vault.host.settle(doubt["id"], "happened", value={"key": SECRET})

@@ -30,7 +30,7 @@ QUICK_CANCEL = {"run": {"cancel_grace_sec": 0.1}}
 def test_a_cancel_signals_the_tool_and_ends_the_session(play: Any) -> None:
     session = play(calls(("slow", SLOW)), says("done"))
     found = session.host.start("Go.")
-    session.until("harness.tool_call.started")
+    session.site.wait_for_effects()
     session.host.cancel(found)
     assert session.host.wait(found)["status"] == "cancelled"
     types = session.types()
@@ -67,19 +67,19 @@ def test_a_model_call_that_outlasts_the_grace_is_ended(play: Any) -> None:
 @pytest.mark.inv("I-17", "I-20")
 def test_a_late_result_is_recorded_as_ignored_and_changes_nothing(play: Any) -> None:
     assert "ignored" in CASES["BR-095"]["right"]
-    deaf = {"seconds": 3, "note": "deaf", "deaf": True, "line": "after"}
+    deaf = {"seconds": 3, "note": "deaf", "deaf": True, "line": "both"}
     session = play(calls(("slow", deaf)), says("done"), harness=QUICK_CANCEL)
     found = session.host.start("Go.")
-    session.until("harness.tool_call.started")
+    session.site.wait_for_effects()
     session.host.cancel(found)
     assert session.host.wait(found)["status"] == "cancelled"
-    assert session.effects() == []  # nobody waited for it
+    assert session.effects() == ["deaf"]  # nobody waited for it
     session.until("effect.ignored")
     types = session.types()
     assert types.index("session.cancelled") < types.index("effect.ignored")
     assert {"harness.tool_call.succeeded", "session.completed", "session.failed"}.isdisjoint(types)
     assert session.host.session(found)["status"] == "cancelled"
-    assert session.effects() == ["deaf"]
+    assert session.effects() == ["deaf", "deaf"]
 
 
 @pytest.mark.inv("I-20", "I-17")
@@ -127,7 +127,7 @@ def test_a_pause_stops_after_what_is_in_flight_and_resume_goes_on(play: Any) -> 
     undisturbed = play(*replies).run()
     session = play(*replies)
     found = session.host.start("Go.")
-    session.until("harness.tool_call.started")
+    session.site.wait_for_effects()
     session.host.pause(found)
     assert session.host.wait(found)["status"] == "paused"
     assert session.effects() == ["one"]
@@ -223,13 +223,6 @@ def started(site: Any, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def wait_for_effect(site: Any, process: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + 20
-    while not site.effects():
-        assert process.poll() is None and time.monotonic() < end, process.communicate()
-        time.sleep(0.02)
-
-
 def nothing_is_added(session: Any) -> None:
     """What was cut off may come back now, and too late."""
     before = session.types()
@@ -244,9 +237,7 @@ def test_an_effect_that_outlasts_the_grace_of_a_signal_is_as_unknown_as_after_a_
     tools = {"tools": {"effects": {"probes": probes}}}
     session = play(calls(("slow", {**SLOW, "seconds": 60})), says("done"), tools=tools)
     found = session.host.start("Go.")
-    session.until("harness.tool_call.started")
-    while not session.effects():
-        time.sleep(0.01)
+    session.site.wait_for_effects()
     session.host.interrupt("SIGINT", grace_seconds=0.1)
     nothing_is_added(session)
     assert session.host.wait(found, timeout_seconds=5)["status"] == "paused"
@@ -266,9 +257,7 @@ def test_a_host_that_is_closed_leaves_what_was_under_way_as_a_crash_would(play: 
     tools = {"tools": {"effects": {"probes": False}}}
     session = play(calls(("slow", {**SLOW, "seconds": 60})), says("done"), tools=tools)
     session.host.start("Go.")
-    session.until("harness.tool_call.started")
-    while not session.effects():
-        time.sleep(0.01)
+    session.site.wait_for_effects()
     session.reopen()
     assert session.types()[-1] == "harness.tool_call.started"
     document = session.resume()
@@ -293,7 +282,7 @@ def test_a_signal_leaves_what_awaits_an_approval_awaiting(tmp_path: Path, monkey
     turn = calls(("network", {"note": "asked"}), ("slow", {**SLOW, "seconds": 2}))
     site = write_site(tmp_path, stages=one_stage(), replies=[turn, says("done")]).enter(monkeypatch)
     process = started(site, "run", "Go.", "--json", "--on-ask", "suspend")
-    wait_for_effect(site, process)
+    site.wait_for_effects(lambda: process.poll() is None)
     with Host.open(site.project) as host:
         while not [event for event in host.events("@last") if event.type == "session.awaiting"]:
             assert process.poll() is None

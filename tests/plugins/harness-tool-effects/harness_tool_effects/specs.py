@@ -39,7 +39,7 @@ SPECS: Final = (
         "unkeyed",
         {
             "seconds": {"type": "number", "minimum": 0, "maximum": 60, "default": 1},
-            "line": {"enum": ["before", "after"], "default": "before"},
+            "line": {"enum": ["before", "after", "both"], "default": "before"},
             "deaf": {"type": "boolean", "default": False, "description": "Go on when it is cancelled."},
         },
     ),

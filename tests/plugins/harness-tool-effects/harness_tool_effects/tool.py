@@ -62,11 +62,11 @@ class EffectsTools:
         return ToolResult({"done": name, "note": args.get("note", "")})
 
     def _slowly(self, name: str, args: Mapping[str, Any], ctx: ToolContext) -> None:
-        late = args.get("line", "before") == "after"
-        if not late:
+        line = args.get("line", "before")
+        if line != "after":
             self._append(name, args, ctx.key)
         ctx.ports.clock.sleep(args.get("seconds", 1), None if args.get("deaf") else ctx.cancel)
-        if late:
+        if line != "before":
             self._append(name, args, ctx.key)
 
     def probe(self, name: str, args: Mapping[str, Any], key: str) -> Settled:
