@@ -56,6 +56,7 @@ class Assembly:
             PluginError: Something bound is missing or broken.
             ConfigError: A rule does not compile, a name means nothing.
         """
+        self.parts.try_new()
         rules = self._rules()
         self.parts.build([*self._stage_needs(), *self._observing_needs()])
         models = {name: self._model(name) for name in self._model_names()}

@@ -88,17 +88,21 @@ class Parts:
         self._parts: dict[tuple[str, str], Part] = {}
         self.failed: list[PartFailed] = []
 
+    def try_new(self) -> None:
+        """Try plugins that are new or changed in one child process, before the first part of a session is built.
+
+        Also those that nobody needs: who installed a broken one hears of it now (``catalogue.complaints``), and not
+        when it is bound some day.
+        """
+        self._catalogue.try_new()
+
     def build(self, needs: Iterable[Need]) -> None:
         """Build everything that is needed.
-
-        Plugins that are new or changed are tried before in one child process, also those that nobody needs: who
-        installed a broken one hears of it now (``catalogue.complaints``), and not when it is bound some day.
 
         Raises:
             PluginError: A part that is not optional cannot be built (``plugin.bound_broken`` and its kin).
             ConfigError: The settings of a part are refused by its settings class.
         """
-        self._catalogue.try_new()
         for need in needs:
             try:
                 self.get(need)

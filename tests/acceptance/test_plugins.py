@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
+from harness_core import Host
 from harness_core.cli.main import main
 from harness_core.shell.plugins.checking import check_rows, folder_row, try_rows
 from harness_core.shell.ports import make_ports
 from harness_hookspecs.contracts.distribution import make_distribution, offers_code
 from harness_hookspecs.host import Processes
+from tests.reference import one_stage, says, write_site
 
 CASES = Path(__file__).parents[1] / "cases"
 PLUGINS = Path(__file__).parents[2] / "plugins"
@@ -356,3 +358,21 @@ def test_a_list_imports_no_plugin_and_little_else(site: Path) -> None:
         imported = done.stderr.decode().strip().splitlines()[-1]
         assert not warm or imported == "[]"
         assert "dummy_" not in imported
+
+
+def test_what_is_new_is_tried_in_one_child_once_however_many_commands_follow(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "told"
+    note = f"import os, sys\nwith open({str(told)!r}, 'a') as file: file.write(f'{{os.getpid()}} ')\n"
+    for name in ("acme-one", "acme-two"):
+        offer = ({"kind": "tool", "name": name.removeprefix("acme-")},)
+        make_distribution(site, name, provides=offer, code=f"{note}{offers_code(offer)}")
+    place = write_site(tmp_path / "place", stages=one_stage(), replies=[says("done"), says("done")]).enter(monkeypatch)
+    with Host.open(place.project) as early:
+        for _ in range(2):
+            with Host.open(place.project) as host:
+                assert host.run("Go.")["status"] == "completed"
+            assert len(early.sessions()) > 0  # who opened before the trial writes the index too
+    first, *others = told.read_text().split()
+    assert (int(first) != os.getpid(), others) == (True, [first])

@@ -56,9 +56,9 @@ def site(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def index_of(site: Path) -> Index:
+def index_of(site: Path, *, fresh: bool = False) -> Index:
     """The plugins of one folder, with a path on which the contract can be imported."""
-    index = open_index([str(site), *sys.path], folder=str(site.parent / "cache"))
+    index = open_index([str(site), *sys.path], folder=str(site.parent / "cache"), fresh=fresh)
     index._records = tuple(record for record in index.records if record.id.startswith("acme"))
     return index
 
@@ -157,6 +157,27 @@ def test_a_bad_verdict_ends_when_something_is_installed(site: Path) -> None:
     assert [row.status for row in catalogue.rows] == ["ok"]
     (site / "something_else.py").write_text("")  # a good verdict does not end by that
     catalogue_of(site, processes).try_new()
+    assert processes.started == 2
+
+
+def test_what_another_program_has_tried_meanwhile_is_taken_over_and_kept(site: Path) -> None:
+    make_distribution(site, code="import nothing_there")
+    processes = CountingProcesses()
+    early, late = catalogue_of(site, processes), catalogue_of(site, processes)
+    late.try_new()
+    early.index.keep_fact("anything", 1, 1)  # written by whoever knew nothing of the verdict
+    for catalogue in (early, late, catalogue_of(site, processes)):
+        catalogue.try_new()
+        assert [row.status for row in catalogue.rows] == ["broken"]
+    assert processes.started == 1
+
+
+def test_an_index_that_is_to_trust_nothing_takes_no_verdict_over(site: Path) -> None:
+    make_distribution(site, code=GOOD)
+    processes = CountingProcesses()
+    fresh = Catalogue(index_of(site, fresh=True), processes=processes)
+    catalogue_of(site, processes).try_new()
+    fresh.try_new()
     assert processes.started == 2
 
 

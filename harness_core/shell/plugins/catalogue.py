@@ -179,6 +179,9 @@ class Catalogue:
             return
         asked = [row.record for row in (self.rows if rows is None else rows) if _may_be_tried(row)]
         new = [record for record in asked if self._is_new(record, again)]
+        if new and self.index.catch_up():
+            self._judge()
+            new = [record for record in new if self._is_new(record, again)]
         if not new:
             return
         from .trial import try_imports

@@ -47,7 +47,8 @@ def open_index(path: Sequence[str] | None = None, *, folder: str | None = None, 
     key = [FORMAT, contract_version, sys.version, sys.prefix, wanted]
     file = os.path.join(folder or cache_folder(), f"plugins-{_name(key)}.json")
     cached = {} if fresh else _load(file, key)
-    index = Index(wanted, file, {"key": key, "verdicts": {}, "facts": {}, "read": {}, **cached})
+    empty = {"key": key, "verdicts": {}, "facts": {}, "read": {}}
+    index = Index(wanted, file, {**empty, **cached}, shared=not fresh)
     index.refresh()
     return index
 
@@ -71,10 +72,12 @@ def _load(file: str, key: Sequence[Any]) -> dict[str, Any]:
 class Index:
     """The plugins of one path, and what is remembered about them. Made by ``open_index``."""
 
-    def __init__(self, path: Sequence[str], file: str, document: dict[str, Any]) -> None:
+    def __init__(self, path: Sequence[str], file: str, document: dict[str, Any], *, shared: bool = True) -> None:
         self.path = list(path)
         self.file = file
         self._document = document
+        self._shared = shared
+        self._learnt: dict[str, Any] = {}
         self._records: tuple[Record, ...] | None = None
 
     @property
@@ -115,9 +118,30 @@ class Index:
         files = [list(state) for plugin in plugins for state in plugin.files]
         return [found.modified_ns, found.size_bytes, files, [record_to_json(plugin.record) for plugin in plugins]]
 
+    def catch_up(self) -> bool:
+        """Take over the verdicts that other programs have written since; tell whether there were any."""
+        known = self._known_to_all()
+        if known == self._document["verdicts"]:
+            return False
+        self._document["verdicts"] = known
+        self.forget_fact("rows")
+        return True
+
+    def _known_to_all(self) -> dict[str, Any]:
+        theirs = _load(self.file, self._document["key"]).get("verdicts", {}) if self._shared else {}
+        return {**self._document["verdicts"], **theirs, **self._learnt}
+
     def save(self) -> bool:
-        """Write the document; ``False`` when the cache cannot be written, which harms nobody."""
-        return replace_file(self.file, json.dumps(self._document, separators=(",", ":")).encode())
+        """Write the document; ``False`` when the cache cannot be written, which harms nobody.
+
+        The verdicts that others have written meanwhile stay in the file: a program that runs for long would otherwise
+        undo them, and whoever comes next would try every plugin again.
+        """
+        document, known = self._document, self._known_to_all()
+        if known != document["verdicts"]:
+            facts = {name: kept for name, kept in document["facts"].items() if name != "rows"}
+            document = {**document, "verdicts": known, "facts": facts}
+        return replace_file(self.file, json.dumps(document, separators=(",", ":")).encode())
 
     # ------------------------------------------------------------------------------------- verdicts, facts
 
@@ -144,7 +168,7 @@ class Index:
     def remember(self, record: Record, flaw: Flaw | None) -> None:
         """Keep a verdict for the code as it is now; ``save`` writes it."""
         state = [code_state(record.code), flaw, folders_state(self.path) if flaw else None, record.code]
-        self._document["verdicts"][_plugin(record)] = state
+        self._document["verdicts"][_plugin(record)] = self._learnt[_plugin(record)] = state
         self.forget_fact("rows")
 
     def verdict_states(self) -> list[Any]:
