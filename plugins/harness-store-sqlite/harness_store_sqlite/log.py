@@ -21,6 +21,7 @@ __all__ = ["SqliteStore"]
 _HEAD = "SELECT seq, hash FROM streams WHERE name = ?"
 _STREAMS = "SELECT name FROM streams WHERE seq > 0 ORDER BY id"
 _WORTH_ASKING_BYTES = 4096
+_new = tuple.__new__  # a third of the time of ``Append(...)``
 _HAS_BLOB = "SELECT 1 FROM blobs WHERE digest = ?"
 _BLOB = "SELECT size, deflated, content FROM blobs WHERE digest = ?"
 _POSTED = "SELECT session, command_id, body, taken_seq FROM inbox"
@@ -64,7 +65,7 @@ class SqliteStore:
         if not drafts:
             raise StoreError("An append needs at least one event.", code="store.empty", where=stream)
         contents = [self._packed(content, claimed=digest) for digest, content in blobs.items()] if blobs else ()
-        work = Append(stream, drafts, expected_seq, blobs=contents, taken=taken, summary=summary)
+        work = _new(Append, (stream, drafts, expected_seq, contents, taken, summary))
         self._reach("append.before")
         events = self._writer.run(work)
         self._reach("append.committed")

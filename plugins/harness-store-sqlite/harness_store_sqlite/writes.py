@@ -86,36 +86,24 @@ class Post(NamedTuple):
         return self.alone(transaction.connection, transaction.places)
 
 
-class Append:
+class Append(NamedTuple):
     """A batch of events and what belongs to it."""
 
-    __slots__ = ("blobs", "drafts", "expected_seq", "stream", "summary", "taken")
-
-    def __init__(
-        self,
-        stream: str,
-        drafts: Sequence[Draft],
-        expected_seq: int | None,
-        *,
-        blobs: Sequence[Content],
-        taken: Mapping[str, int] | None,
-        summary: bytes | None,
-    ) -> None:
-        self.stream = stream
-        self.drafts = drafts
-        self.expected_seq = expected_seq
-        self.blobs = blobs
-        self.taken = taken
-        self.summary = summary
+    stream: str
+    drafts: Sequence[Draft]
+    expected_seq: int | None
+    blobs: Sequence[Content]
+    taken: Mapping[str, int] | None
+    summary: bytes | None
 
     def alone(self, connection: Connection, places: dict[str, Place]) -> tuple[StoredEvent, ...] | None:
         """One INSERT, whose constraints and trigger are the compare-and-set, when the head is known to fit."""
-        stream, drafts = self.stream, self.drafts
+        stream, drafts, expected_seq, blobs, taken, summary = self
         place = places.get(stream)
-        if place is None or place[0] is None or place[1] != self.expected_seq:
+        if place is None or place[0] is None or place[1] != expected_seq:
             return None
         count = len(drafts)
-        if self.blobs or self.taken or self.summary is not None or count > MAX_ROWS_ALONE:
+        if blobs or taken or summary is not None or count > MAX_ROWS_ALONE:
             return None
         sid, seq, last = place
         hashes, values, keys = chained(stream, seq, last, drafts)
