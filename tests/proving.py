@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import atexit
 import importlib.machinery
+import inspect
 import json
 import os
 import signal
@@ -179,6 +180,8 @@ def _current_test() -> str:
 def _ours(root: Path, code: CodeType) -> tuple[str, str, int] | None:
     """The function of a code object, when it is one of ours that may be emptied with meaning."""
     name = code.co_qualname.rpartition(".")[2]
+    if not code.co_flags & inspect.CO_OPTIMIZED:  # a module or the body of a class, which runs when it is imported
+        return None
     if name.startswith(("<", "__")) or not code.co_filename.startswith(f"{root}{os.sep}"):
         return None
     file = Path(code.co_filename).relative_to(root)
