@@ -135,7 +135,7 @@ def _listed(document: Mapping[str, Any]) -> str:
 
     if not document["items"]:
         return "no plugins"
-    head = ("id", "version", "status", "provides", "spec", "touches", "lock", "origin")
+    head = ("id", "version", "status", "spec", "lock", "origin", "touches", "provides")  # the long ones last
     lines = table(head, map(_cells, document["items"]))
     reasons = [f"{item['id']}: {item['reason']}" for item in document["items"] if item["reason"]]
     return "\n".join([*lines, *map(_line, reasons)])
@@ -148,11 +148,11 @@ def _cells(item: Mapping[str, Any]) -> tuple[str, ...]:
         item["id"],
         item["version"],
         item["status"],
-        provides,
         item["spec"] or "-",
-        touches,
         item["lock"],
         item["origin"],
+        touches,
+        provides,
     )
 
 
