@@ -162,14 +162,26 @@ class _Notes:
         if code not in self.known:
             self.known[code] = _ours(self.root, code)
         function = self.known[code]
-        if function is not None:
-            self.calls.setdefault(_current_test(), set()).add(function)
+        if function is None:
+            return
+        called = self.calls.setdefault(_current_test(), set())
+        if function not in called and not _is_import(frame):
+            called.add(function)
 
     def write(self) -> None:
         sys.setprofile(None)
         # copies, because other threads may still be calling
         written = {test: sorted(functions.copy()) for test, functions in self.calls.copy().items()}
         (self.folder / f"{os.getpid()}.json").write_text(json.dumps(written), encoding="utf-8")
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    """Whether a call is part of an import: without it there is no module, which would fail any test whatever."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _current_test() -> str:

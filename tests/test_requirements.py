@@ -117,6 +117,11 @@ def test_the_function_that_matters_is_named(tmp_path: Path) -> None:
             class Aside:
                 pass
 
+            def a_default():
+                return 1
+
+            DEFAULT = 1 + a_default()
+
             def a_note(a):
                 pass
 
@@ -140,9 +145,10 @@ def test_the_function_that_matters_is_named(tmp_path: Path) -> None:
     })  # fmt: skip
     process, other = "tests/test_noun.py::test_process", "tests/test_noun.py::test_both"
     found = proving.prove([process], beside=[other], root=tmp_path)
-    # a_note() comes first in the alphabet, but does not matter; both() matters too, but another test calls it as well
+    # a_note() and what an import runs come first in the alphabet, but do not matter; both() matters too, but another
+    # test calls it as well
     assert found is not None
-    assert str(found[0]) == "harness_sample/noun.py:7 add"
+    assert str(found[0]) == "harness_sample/noun.py:12 add"
 
 
 @pytest.mark.parametrize(
