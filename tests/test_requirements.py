@@ -113,7 +113,7 @@ def test_a_mark_stands_only_on_a_test_that_reaches_the_product(tmp_path: Path, r
 def test_the_function_that_matters_is_named(tmp_path: Path) -> None:
     _project(tmp_path, {
         "harness_sample/__init__.py": "",
-        "harness_sample/noun.py": """\
+        "harness_sample/late.py": """\
             class Aside:
                 pass
 
@@ -121,7 +121,8 @@ def test_the_function_that_matters_is_named(tmp_path: Path) -> None:
                 return 1
 
             DEFAULT = 1 + a_default()
-
+            """,
+        "harness_sample/noun.py": """\
             def a_note(a):
                 pass
 
@@ -132,7 +133,7 @@ def test_the_function_that_matters_is_named(tmp_path: Path) -> None:
             def both(a, b):
                 return a + b
             """,
-        "harness_sample/__main__.py": "from harness_sample.noun import add\nprint(add(2, 2))",
+        "harness_sample/__main__.py": "import harness_sample.late, harness_sample.noun as n\nprint(n.add(2, 2))",
         "tests/test_noun.py": """\
             import subprocess, sys
             from harness_sample.noun import both
@@ -148,7 +149,7 @@ def test_the_function_that_matters_is_named(tmp_path: Path) -> None:
     # a_note() and what an import runs come first in the alphabet, but do not matter; both() matters too, but another
     # test calls it as well
     assert found is not None
-    assert str(found[0]) == "harness_sample/noun.py:12 add"
+    assert str(found[0]) == "harness_sample/noun.py:4 add"
 
 
 @pytest.mark.parametrize(
