@@ -32,7 +32,7 @@ INTERRUPTED = 130
 LOOK = (
     ("harness prompt show @last", "what the model was asked, to the letter"),
     ("harness events @last", "everything that happened"),
-    ("harness replay @last", "the same again without the model"),
+    ("harness replay @last", "the same state again, from the log alone"),
     ("harness report @last", "tokens and seconds by stage"),
 )
 ALWAYS = (("harness demo", "such a job with a scripted model, an approval in it"),)

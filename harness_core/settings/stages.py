@@ -113,7 +113,7 @@ class ContextSource(Settings):
     args: JsonObject | None = Field(None, description="For tool: its arguments.")
     range: Name | None = Field(
         None,
-        description="For git_log and git_diff: BASE..HEAD; absent: since the last tag, else since the first commit.",
+        description="For git_log and git_diff: BASE..HEAD; absent: since the last tag, everything where none is.",
     )
     layer: Literal["L1", "L2", "L3", "L4"] | None = Field(
         None,

@@ -126,31 +126,33 @@ def _tool(source: Any, site: GatherSite) -> list[Gathered]:
 
 
 def _git_log(source: Any, site: GatherSite) -> list[Gathered]:
-    commits = _commits(source, site)
+    base, head = _commits(source, site)
+    commits = f"{base}..{head}" if base else head
     text = _git(site, "log", "--no-color", "--no-decorate", "--format=- %s", commits)
-    facts = _ends(site, commits)
+    facts = _ends(site, base, head)
     return [Gathered("git_log", "Commits", text.strip(), _layer(source, 1), {"git": commits}, source.max_tokens, facts)]
 
 
 def _git_diff(source: Any, site: GatherSite) -> list[Gathered]:
     """The changes between the two ends of the range: names as data, the patch as text."""
-    commits = _commits(source, site)
-    base, _, head = commits.partition("..")
-    names = _git(site, "diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", base, head).split("\0")
-    patch = _git(site, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "-U1", base, head)
-    facts = {"changed_files": sorted(name for name in names if name), **_ends(site, commits)}
+    base, head = _commits(source, site)
+    commits, ends = f"{base}..{head}" if base else head, _ends(site, base, head)
+    sides = (ends["base"], ends["head"])
+    names = _git(site, "diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", *sides).split("\0")
+    patch = _git(site, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "-U1", *sides)
+    facts = {"changed_files": sorted(name for name in names if name), **ends}
     return [
         Gathered("git_diff", "Changes", _slim(patch), _layer(source, 2), {"git": commits}, source.max_tokens, facts)
     ]
 
 
-def _ends(site: GatherSite, commits: str) -> dict[str, str]:
-    """The two commits of a range, so that a validator judges by the same ones as the model was told of."""
-    base, _, head = commits.partition("..")
-    return {
-        name: _git(site, "rev-parse", "--verify", f"{commit}^{{commit}}").strip()
-        for name, commit in (("base", base), ("head", head))
-    }
+def _ends(site: GatherSite, base: str, head: str) -> dict[str, str]:
+    """Both sides of a range by their digests, so that a validator judges by the same ones as the model was told of."""
+    if base:
+        before = _git(site, "rev-parse", "--verify", f"{base}^{{commit}}")
+    else:  # nothing was there before the first commit: the tree without files, which git knows without having it
+        before = _git(site, "hash-object", "-t", "tree", "/dev/null")
+    return {"base": before.strip(), "head": _git(site, "rev-parse", "--verify", f"{head}^{{commit}}").strip()}
 
 
 def _slim(patch: str) -> str:
@@ -159,18 +161,16 @@ def _slim(patch: str) -> str:
     return "\n".join(line for line in patch.splitlines() if not line.startswith(noise))
 
 
-def _commits(source: Any, site: GatherSite) -> str:
-    """The range as ``base..head``; without one: everything since the last tag, else since the first commit."""
+def _commits(source: Any, site: GatherSite) -> tuple[str, str]:
+    """Base and head of the range; without one: everything since the last tag, or everything, whose base is empty."""
     if source.range:
         commits = str(source.range)
         if commits.startswith("-") or not all(commits.partition("..")):
             raise HarnessError(f"{commits!r} is not a range BASE..HEAD", hint="for example v1.0..HEAD")
-        return commits
+        base, _, head = commits.partition("..")
+        return base, head
     tag = _run_git(site, "describe", "--tags", "--abbrev=0", "HEAD^")
-    if tag.returncode == 0:
-        return f"{tag.stdout.decode().strip()}..HEAD"
-    first = _git(site, "rev-list", "--max-parents=0", "HEAD").split()
-    return f"{first[-1]}..HEAD"
+    return tag.stdout.decode().strip() if tag.returncode == 0 else "", "HEAD"
 
 
 def _git(site: GatherSite, *args: str) -> str:

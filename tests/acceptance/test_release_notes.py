@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,18 @@ def test_the_model_reads_the_log_and_the_changes_and_may_name_changed_files_only
     for said in ("- Fix empty texts: they have no words", "+++ b/tally.py", "Result of draft", TEXT):
         assert said in text
     assert prompt["response_schema"]["properties"]["files"]["items"]["enum"] == CHANGED
+
+
+def test_without_a_tag_the_whole_history_is_told_from_the_first_commit_on(run: Run, project: Path) -> None:
+    git = ["git", "-C", str(project)]
+    tags = subprocess.run([*git, "tag"], check=True, capture_output=True, text=True).stdout.split()
+    subjects = subprocess.run([*git, "log", "--format=%s"], check=True, capture_output=True, text=True).stdout
+    subprocess.run([*git, "tag", "--delete", *tags], check=True, capture_output=True)
+    session = run({**NOTES, "files": ["LICENSE", "tally.py"]})  # LICENSE came with the first commit
+    assert session.document["status"] == "completed"
+    text = json.dumps(session.prompts[0], ensure_ascii=False)
+    assert subjects.splitlines()[-1] in text
+    assert "LICENSE" in session.prompts[0]["response_schema"]["properties"]["files"]["items"]["enum"]
 
 
 WRONG = {
