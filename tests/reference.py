@@ -111,7 +111,7 @@ def write_site(
     effects = root / "effects.jsonl"
     env = {f"XDG_{name}_HOME": str(root / name.lower()) for name in ("CONFIG", "DATA", "STATE")}
     cache = str(_shared(root) / "plugin-index")
-    env |= {"HOME": str(root), "XDG_CACHE_HOME": cache, "HARNESS_EFFECTS_FILE": str(effects), "USER": "tester"}
+    env |= {"HOME": str(root), "XDG_CACHE_HOME": cache, "HARNESS_EFFECTS_FILE": str(effects)}
     site = Site(project, env, effects)
     written: dict[str, Any] = {"models": _models(), "policies": POLICIES, "stages": stages, **files}
     for name, value in written.items():

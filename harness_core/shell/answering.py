@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -201,11 +202,15 @@ def recordable(said: object, name: str, *, code: str) -> str:
 
 
 def person(by: str | None = None) -> str:
-    """Who acts: as they say, else as the system knows them.
+    """Who acts: as they say, else as the operating system knows them, by no variable that anybody can set.
 
     Raises:
         ConfigError: ``config.by``: what they say is no text that can be recorded.
     """
     if by is not None and recordable(by, "by", code="config.by"):
         return by
-    return f"{os.environ.get('USER') or os.environ.get('LOGNAME') or 'operator'} (pid {os.getpid()})"
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container's user may have no name
+        name = f"user {os.getuid()}"
+    return f"{name} (pid {os.getpid()})"

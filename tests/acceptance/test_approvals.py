@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import threading
 from typing import Any
 
@@ -387,3 +389,16 @@ def test_yolo_answers_approvals_and_says_each_time_who_switched_it_on(play: Any,
     assert session.effects() == ran
     bypassed = [(one["kind"], one["by"]) for one in session.payloads("approval.bypassed")]
     assert bypassed == [("yolo", "ann")] * len(ran)
+
+
+def test_who_answers_is_whom_the_operating_system_knows_whatever_a_variable_says(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("USER", "LOGNAME"):
+        monkeypatch.setenv(variable, "somebody else")
+    session = play(calls(("network", {"note": "a"})), says("done"))
+    session.run()
+    session.answer(session.pending()[0])
+    assert session.resume()["status"] == "completed"
+    [granted] = session.payloads("approval.granted")
+    assert granted["by"] == f"{pwd.getpwuid(os.getuid()).pw_name} (pid {os.getpid()})"
