@@ -13,6 +13,7 @@ from harness_core.kernel.facts import Fact, derive
 from harness_hookspecs.errors import HarnessError, Refused, ToolError, ValidationFailed
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import ErrorEnvelope, find_cost
 from harness_hookspecs.role import ToolOutcome
 
@@ -138,7 +139,7 @@ class Dispatcher:
     def _recorded(self, call: ToolCall, record: CallRecord) -> ToolOutcome:
         assert record.ended is not None
         if record.ended_type == "harness.tool_call.succeeded":
-            return ToolOutcome(call.call_id, True, record.ended["result"])
+            return ToolOutcome(call.call_id, True, thaw(record.ended["result"]))
         return self._shown(call, record.ended["error"])
 
     def _shown(self, call: ToolCall, envelope: Mapping[str, Any]) -> ToolOutcome:
@@ -305,7 +306,7 @@ class Dispatcher:
         if duration_ms is not None:
             payload["durationMs"] = duration_ms
         self._recorder.result([self._end("succeeded", payload)], blobs, flush=flush)
-        return ToolOutcome(call.call_id, True, value)
+        return ToolOutcome(call.call_id, True, thaw(value))  # what is recorded stays as it was, whatever a role does
 
     def _failed(
         self, call: ToolCall, error: HarnessError, duration_ms: int | None, *, flush: bool = False

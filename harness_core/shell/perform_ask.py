@@ -12,6 +12,7 @@ from harness_core.kernel.state import Approval, SessionState
 from harness_hookspecs.approver import SESSION_STOPS, ApprovalAnswer, ApprovalRequest
 from harness_hookspecs.errors import IllegalMove, PluginError, Refused
 from harness_hookspecs.host import CancelToken
+from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import ErrorEnvelope
 
 from .answering import answer_body
@@ -161,7 +162,7 @@ def _request(approval: Approval, state: SessionState, site: AskSite, services: S
         subject=payload["subject"],
         name=payload["name"],
         tier=payload["tier"],
-        args=payload["args"],
+        args=thaw(payload["args"]),  # a copy: what was asked about is what runs
         digest=payload["digest"],
         rule=payload["rule"],
         stage=state.visit.stage if state.visit is not None else "",

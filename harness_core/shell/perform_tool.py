@@ -1,4 +1,8 @@
-"""A tool's call in, what came of it out: what a tool set gives is looked at here, and nowhere else relied on."""
+"""A tool's call in, what came of it out: what a tool set gives is looked at here, and nowhere else relied on.
+
+A tool set is handed a copy of the arguments, to do with as it likes: what was approved and what is recorded is the
+host's own.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import Any
 from harness_hookspecs.errors import ToolError
 from harness_hookspecs.host import CancelToken, Ports
 from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.tool import Previews, Probes, Settled, ToolContext, ToolResult
 
 from .deadlines import Deadlines
@@ -32,7 +37,7 @@ def execute(
     """
     with deadlines.limit(cancel, tool.timeout_seconds) as token:
         context = ToolContext(token, ports, key, tool.timeout_seconds)
-        done = attempt(tool.toolset.execute, tool.name, args, context, what=f"tool {tool.name}")
+        done = attempt(tool.toolset.execute, tool.name, thaw(args), context, what=f"tool {tool.name}")
     if _is_result(done.value):
         return done
     if token.reason == "timeout":
@@ -57,7 +62,7 @@ def preview(tool: Tool, args: Mapping[str, Any]) -> str | None:
     """What the tool shows of a call to whoever is asked; ``None`` where it shows nothing, or nothing that is a text."""
     if tool.previews is None:
         return None
-    return attempt(_preview, tool.previews, tool.name, args, what=f"the preview of {tool.name}").value
+    return attempt(_preview, tool.previews, tool.name, thaw(args), what=f"the preview of {tool.name}").value
 
 
 def _preview(previews: Previews, name: str, args: Mapping[str, Any]) -> str | None:
@@ -74,7 +79,7 @@ def probe(tool: Tool, args: Mapping[str, Any], key: str) -> Settled | None:
     """
     if tool.probes is None:
         return None
-    return attempt(_probe, tool.probes, tool.name, args, key, what=f"the probe of {tool.name}").value
+    return attempt(_probe, tool.probes, tool.name, thaw(args), key, what=f"the probe of {tool.name}").value
 
 
 def _probe(probes: Probes, name: str, args: Mapping[str, Any], key: str) -> Settled | None:

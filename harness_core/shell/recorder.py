@@ -12,6 +12,7 @@ from harness_hookspecs.errors import Cancelled, Diverged, Drift, HarnessError, R
 from harness_hookspecs.host import Ports
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.frozen import thaw
 
 from .journal import CallRecord, Journal
 from .loop import SessionLoop
@@ -224,7 +225,7 @@ class RoleCallRecorder:
         self.check_open()
         payload: dict[str, Any] = {"role_call_id": self.role_call_id, "text": text}
         if facts:
-            payload["facts"] = dict(facts)
+            payload["facts"] = thaw(facts)
         if not self.journal.has_note(payload):
             self.result([self.fact("role.note", payload, actor="agent")])
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import attrs
 
 from harness_hookspecs.errors import PluginError
 from harness_hookspecs.kit.canonical import digest
+from harness_hookspecs.kit.frozen import freeze, thaw
 from harness_hookspecs.provider import ToolSchema
 from harness_hookspecs.tool import TIERS, Previews, Probes, Tier, ToolSet, ToolSpec
 
@@ -54,7 +56,7 @@ class Tool:
 
     def schema(self) -> ToolSchema:
         """How the model is shown it."""
-        return ToolSchema(self.name, self.spec.description, self.spec.input_schema)
+        return ToolSchema(self.name, self.spec.description, thaw(self.spec.input_schema))  # to adapt as it likes
 
 
 class Toolbox:
@@ -81,7 +83,7 @@ class Toolbox:
             PluginError: ``tool.no_tier`` for a tool that declares none (K-25), or the set broke.
         """
         tools = []
-        said = attempt(lambda: tuple(toolset.specs()), what=f"tool set {set_name}")
+        said = attempt(lambda: tuple(map(_kept, toolset.specs())), what=f"tool set {set_name}")
         if said.error is not None:
             raise said.error
         for spec in said.value or ():
@@ -95,6 +97,11 @@ class Toolbox:
             limits = [t for t in (spec.timeout_seconds, configured, default_timeout_seconds) if t is not None]
             tools.append(Tool(spec, toolset, set_name, tier, min(limits), digest(_shown(spec))))
         return tools
+
+
+def _kept(spec: ToolSpec) -> ToolSpec:
+    """The tool with a schema that nobody can change: every call's arguments are held to it."""
+    return replace(spec, input_schema=freeze(dict(spec.input_schema)))
 
 
 def _shown(spec: ToolSpec) -> dict[str, Any]:

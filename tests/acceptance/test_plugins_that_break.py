@@ -345,3 +345,79 @@ def test_a_count_of_tokens_that_is_none_is_estimated_in_its_place(broken: Any, c
     body = f"{body}\ndef count_tokens(self, messages, tools):\nBREAK"
     counting = Kind("provider", body, models=provider.files["models"])
     assert broken(counting, f"return {counted}", f"counted {counted}").command("run", "Go.")[0] == 0
+
+
+# ------------------------------------------------------------------------------------- what is handed out is a copy
+
+GIVEN = {"note": "a", "deep": {"list": [1]}}
+OPEN_SPECS = SPECS.replace('"additionalProperties": False', '"additionalProperties": True')
+SPOILS = "args['note'] = 'changed'\nargs['deep']['list'].append(object())\n"
+
+
+def given(tool: str) -> dict[str, Any]:
+    reply = asks(tool)
+    reply["tool_calls"][0]["args"] = GIVEN
+    return reply
+
+
+@pytest.mark.inv("I-23")
+@pytest.mark.parametrize("who", ["the tool", "its preview", "the approver"])
+def test_what_a_plugin_does_to_the_arguments_it_is_shown_changes_no_call(broken: Any, tmp_path: Path, who: str) -> None:
+    note = f"with open({str(tmp_path / 'ran')!r}, 'a') as file:\n    file.write(repr(args))\n"
+    runs = f"def execute(self, name, args, ctx):\n{indent(note, '    ')}BREAK\n    return ToolResult('done')\n"
+    shows = "def preview(self, name, args):\nBREAK\n    return 'shown'\n"
+    body = f"{OPEN_SPECS}{runs.replace('BREAK', indent(SPOILS, '    ')) if who == 'the tool' else runs}"
+    body += shows.replace("BREAK", indent(SPOILS, "    ")) if who == "its preview" else ""
+    answer = "from harness_hookspecs.approver import ApprovalAnswer\nargs = request.args\n"
+    answer += SPOILS if who == "the approver" else ""
+    answer += "return ApprovalAnswer('approve', request.digest, 'robot', 'policy')"
+    policies = {"tiers": {"T3": "prompt"}, "approver": ["acme"]}
+    tool = Kind("tool", body.replace("BREAK", "    pass"), stage=TOOL, first=given("asked"), policies=policies)
+    approver = Kind("approver", f"interactive = False\ndef ask(self, request, cancel):\n{indent(answer, '    ')}")
+    site = broken(tool, "pass", f"spoils {who}", approver)
+    code, document = site.command("run", "Go.")
+    assert (code, document["status"]) == (0, "completed")
+    assert (tmp_path / "ran").read_text() == repr(GIVEN)
+    for kind in ("approval.requested", "harness.tool_call.started", "harness.tool_call.succeeded"):
+        assert [one["args"] for one in site.session.payloads(kind)] == [GIVEN], kind
+    assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+def test_what_a_role_does_to_a_result_changes_nothing_that_is_recorded(broken: Any) -> None:
+    gives = "def execute(self, name, args, ctx):\n    return ToolResult({'a': [1]})\n"
+    uses = """\
+from harness_hookspecs.role import ExecuteStepResult
+got = ctx.tools['acme_pure'].execute({})
+facts = {'seen': [dict(got)]}
+ctx.durability.note('seen', **facts)
+got['a'].append(2)
+facts['seen'].append(3)
+return ExecuteStepResult(output={'text': str(got)}, artifact_refs=())"""
+    tool = Kind("tool", f"{SPECS}{gives}", stage=TOOL, harness={"bind": {"worker.ai-generate": "acme"}})
+    role = f"def run(self, task, ctx):\n{indent(uses, '    ')}"
+    site = broken(tool, "pass", "changes a result", Kind("role", role))
+    code, document = site.command("run", "Go.")
+    assert (code, document["status"]) == (0, "completed")
+    assert [one["result"] for one in site.session.payloads("harness.tool_call.succeeded")] == [{"a": [1]}]
+    assert [one["facts"] for one in site.session.payloads("role.note")] == [{"seen": [{"a": [1]}]}]
+    assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+def test_what_a_provider_does_to_a_schema_lets_no_argument_through(broken: Any) -> None:
+    asked = "ToolCallRequest(call_id='a', tool_name='effects_unkeyed', args={'bogus': 1})"
+    does = f"""\
+for tool in request.tools:
+    tool.input_schema.clear()
+part = TextPart(text='{{"text": "done"}}')
+if request.routing.turn == 1:
+    part = ToolCallPart(call_id='a', tool_name='effects_unkeyed', args={{'bogus': 1}})
+tools = ({asked},) if request.routing.turn == 1 else ()
+reason = 'tool_calls' if tools else 'stop'
+return OracleResponse(content=(part,), tool_calls=tools, finish_reason=reason, usage=Usage.unknown())"""
+    provider = KINDS["provider"]
+    kind = Kind("provider", provider.body, stage={"allowed_tools": ["effects"]}, models=provider.files["models"])
+    site = broken(kind, does, "clears a schema")
+    assert site.command("run", "Go.")[0] == 0
+    [failed] = site.session.payloads("harness.tool_call.failed")
+    assert failed["error"]["code"] == "tool.invalid_args"
+    assert site.session.effects() == []

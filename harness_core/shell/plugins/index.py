@@ -129,7 +129,8 @@ class Index:
 
     def _known_to_all(self) -> dict[str, Any]:
         theirs = _load(self.file, self._document["key"]).get("verdicts", {}) if self._shared else {}
-        return {**self._document["verdicts"], **theirs, **self._learnt}
+        own = {plugin: kept for plugin, kept in self._learnt.items() if kept[0] == code_state(kept[3])}
+        return {**self._document["verdicts"], **theirs, **own}
 
     def save(self) -> bool:
         """Write the document; ``False`` when the cache cannot be written, which harms nobody.

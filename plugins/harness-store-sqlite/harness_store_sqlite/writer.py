@@ -180,7 +180,7 @@ class Writer:
                 self._leading = False
                 return
             successor = self._waiting[0]
-        successor.leads = True
+            successor.leads = True  # in here, so that whoever leaves at this moment knows that it has to hand over
         successor.turn.release()
 
     # ------------------------------------------------------------------------------------------ writing
