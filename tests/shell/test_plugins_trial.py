@@ -172,6 +172,18 @@ def test_what_another_program_has_tried_meanwhile_is_taken_over_and_kept(site: P
     assert processes.started == 1
 
 
+def test_a_verdict_on_code_that_has_changed_since_undoes_no_newer_one(site: Path) -> None:
+    made = make_distribution(site, code=GOOD)
+    processes = CountingProcesses()
+    early = catalogue_of(site, processes)
+    early.try_new()
+    (made.package / "__init__.py").write_text(f"{GOOD}\n# the next version\n")
+    catalogue_of(site, processes).try_new()
+    early.index.keep_fact("anything", 1, 1)  # written by whoever tried the version before
+    catalogue_of(site, processes).try_new()
+    assert processes.started == 2
+
+
 def test_an_index_that_is_to_trust_nothing_takes_no_verdict_over(site: Path) -> None:
     make_distribution(site, code=GOOD)
     processes = CountingProcesses()

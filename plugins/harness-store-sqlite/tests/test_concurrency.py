@@ -281,3 +281,58 @@ def test_a_store_is_closed_after_what_waits_was_written(host: FakeHost, store: S
     again = open_store(NORMAL, host)
     assert len(proved(again, OTHER)) == 3
     again.close()
+
+
+class Seen:
+    """A lock that tells whenever it is let go."""
+
+    def __init__(self, told: Callable[[], None]) -> None:
+        self._lock, self._told = threading.Lock(), told
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *raised: object) -> None:
+        self._told()
+        self._lock.release()
+
+
+def test_whoever_is_to_lead_next_knows_it_before_anybody_can_leave(store: SqliteStore) -> None:
+    writer = store._writer
+    led: list[bool] = []
+
+    def told() -> None:
+        if over.is_set() and writer._waiting:  # the first leader hands over; a signal may make the next one leave now
+            led.append(writer._waiting[0].leads)
+
+    over, laid_down, begun, go = threading.Event(), threading.Event(), threading.Event(), threading.Event()
+
+    class Slow:
+        def alone(self, connection: Any, places: Any) -> bool:
+            begun.set()
+            go.wait(10)
+            over.set()
+            return True
+
+        def within(self, transaction: Any) -> bool:
+            return True
+
+    writer._mutex = Seen(told)  # type: ignore[assignment]
+    first = threading.Thread(target=writer.run, args=(Slow(),))
+    first.start()
+    assert begun.wait(10)
+    usual = writer._queue
+
+    def queue(work: Any) -> Any:
+        job = usual(work)
+        laid_down.set()
+        return job
+
+    writer._queue = queue  # type: ignore[method-assign]
+    second = threading.Thread(target=writer.run, args=(Slow(),))
+    second.start()
+    assert laid_down.wait(10)
+    go.set()
+    first.join(10)
+    second.join(10)
+    assert led and led[0]
