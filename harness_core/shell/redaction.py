@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
@@ -68,10 +69,22 @@ class Redactor:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {self.text(key): self.value(item) for key, item in value.items()}
+            return self._mapping(value)
         if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
+            clean = [self.value(item) for item in value]
+            return value if isinstance(value, list) and all(map(operator.is_, clean, value)) else clean
         return value
+
+    def _mapping(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        clean: dict[str, Any] = {}
+        same = True
+        for key, item in value.items():
+            shown, told = self.text(key), self.value(item)
+            same = same and shown == key and told is item
+            while shown in clean:  # two keys that were told apart by a secret alone
+                shown += "'"
+            clean[shown] = told
+        return value if same else clean
 
     def message(self, message: Message) -> Message:
         """A message without the secrets; the same object when there is nothing to hide."""

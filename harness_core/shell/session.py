@@ -189,8 +189,13 @@ class OwnedSession:
         self._late_cancel.cancel(reason)
 
     def nudge(self) -> None:
-        """Take what was just posted by this process."""
-        self._take_inbox()
+        """Take what was just posted by this process.
+
+        In the middle of a turn it is left to whoever watches the inbox: the caller may be a listener, who is told in
+        that very turn and would wait for its end for ever.
+        """
+        if self.loop.between_turns():
+            self._take_inbox()
 
     def document(self) -> dict[str, Any]:
         """The session's document."""

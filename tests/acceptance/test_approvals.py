@@ -16,7 +16,7 @@ from harness_core.cli.main import main
 from harness_core.cli.published import published_schema
 from harness_core.cli.session_text import exit_of_session
 from harness_core.kernel.approvals import approval_digest
-from harness_hookspecs.errors import IllegalMove, NotFound, Refused
+from harness_hookspecs.errors import ConfigError, IllegalMove, NotFound, Refused
 from harness_hookspecs.kit.codec import dumps
 from tests.reference import POLICIES, calls, cases, one_stage, says
 
@@ -402,3 +402,15 @@ def test_who_answers_is_whom_the_operating_system_knows_whatever_a_variable_says
     assert session.resume()["status"] == "completed"
     [granted] = session.payloads("approval.granted")
     assert granted["by"] == f"{pwd.getpwuid(os.getuid()).pw_name} (pid {os.getpid()})"
+
+
+@pytest.mark.parametrize("name", ["effects", "effects_network"])
+def test_a_tier_is_lowered_only_where_the_policies_say_that_it_may(play: Any, name: str) -> None:
+    lowered = {"tools": {name: {"tier": "T1"}}}
+    session = play(*ASK_ONCE, tools=lowered)
+    with pytest.raises(ConfigError) as caught:
+        session.run()
+    assert (caught.value.code, session.effects()) == ("config.tier_lowered", [])
+    session = play(*ASK_ONCE, tools=lowered, policies={**POLICIES, "allow_tier_lowering": True})
+    assert session.run()["status"] == "completed"
+    assert "approval.requested" not in session.types()

@@ -82,6 +82,24 @@ def test_a_late_result_is_recorded_as_ignored_and_changes_nothing(play: Any) -> 
     assert session.effects() == ["deaf", "deaf"]
 
 
+@pytest.mark.req("B-139")
+@pytest.mark.parametrize(("move", "status"), [("cancel", "cancelled"), ("pause", "paused")])
+def test_a_listener_may_stop_the_session_that_it_is_told_of(play: Any, move: str, status: str) -> None:
+    session = play(calls(("slow", {"seconds": 1, "note": "slow"})), says("done"))
+    moved: list[str] = []
+
+    def listen(event: Any) -> None:
+        if event.type == "harness.tool_call.started" and not moved:
+            moved.append(event.stream.removeprefix("session:"))
+            getattr(session.host, move)(moved[0])
+
+    session.host.close()
+    session.host = Host.open(session.site.project, on_event=listen)
+    found = session.host.start("Go.")
+    assert session.host.wait(found, timeout_seconds=20)["status"] == status
+    assert moved == [found]
+
+
 @pytest.mark.inv("I-20", "I-17")
 def test_a_cancel_at_any_moment_up_to_completion_gives_one_end(play: Any) -> None:
     assert "one terminal state" in CASES["BR-095"]["right"]

@@ -55,3 +55,14 @@ def test_a_secret_that_is_split_over_chunks_is_not_shown(length: int) -> None:
 def test_text_that_cannot_become_a_secret_is_not_held_back() -> None:
     assert ChunkRedactor(redactor()).feed("hello") == "hello"
     assert ChunkRedactor(Redactor()).feed("anything s3c") == "anything s3c"
+
+
+def test_what_has_nothing_to_hide_is_the_same_object() -> None:
+    value = {"a": [1, {"b": "text"}], "c": None}
+    assert redactor().value(value) is value
+
+
+def test_two_keys_that_a_secret_alone_told_apart_keep_their_values() -> None:
+    clean = redactor().value({SECRET: 1, MARK: 2, "list": [SECRET]})
+    assert sorted(map(str, clean.values())) == ["1", "2", f"['{MARK}']"]
+    assert SECRET not in json.dumps(clean)
