@@ -16,6 +16,7 @@ from harness_core import Host
 from harness_core.cli.main import main
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.errors import PluginError
+from harness_hookspecs.kit.codec import dumps
 from tests.reference import one_stage, says
 
 SECRET = "correct-horse-battery"
@@ -188,6 +189,20 @@ def test_what_is_posted_from_another_project_is_without_the_secrets_of_the_sessi
     content = kept(vault)
     assert content.count(MARK) >= 3
     assert SECRET.encode() not in content
+
+
+@pytest.mark.inv("I-29")
+def test_what_another_program_posts_comes_into_the_log_without_the_secrets(vault: Any) -> None:
+    found = vault.run()["id"]
+    steer = {"kind": "steer", "body": {"text": f"use {SECRET}", "by": "me"}}  # whoever posts it knows no secrets
+    vault.host.store.post(found, "s1", dumps(steer))
+    vault.answer(vault.pending()[0])
+    assert vault.resume()["status"] == "completed"
+    [received] = vault.payloads("steering.received")
+    assert received["text"] == f"use {MARK.decode()}"
+    logged = b"".join(event.payload + event.refs for event in vault.events())
+    assert MARK in logged
+    assert SECRET.encode() not in logged
 
 
 @pytest.mark.inv("I-29")

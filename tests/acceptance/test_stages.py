@@ -369,6 +369,11 @@ def test_every_byte_a_model_was_shown_is_in_the_log_under_its_hash(play: Any, mo
         logged = [json.loads(session.host.artifact(f"artifact://sha256-{ref}")) for ref in asked["messages"]]
         assert logged == [json.loads(message.to_json_bytes()) for message in request.messages]
         assert [tool["name"] for tool in asked["tools"]] == [tool.name for tool in request.tools]
+        hashes = [tool["schemaHash"] for tool in asked["tools"]]
+        schemas = [json.loads(session.host.artifact(f"artifact://sha256-{value}")) for value in hashes]
+        assert [schema["input"] for schema in schemas] == [tool.input_schema for tool in request.tools]
+        answer = json.loads(session.host.artifact(f"artifact://sha256-{asked['params']['responseSchemaHash']}"))
+        assert answer == request.response_schema
         hasher = PromptHasher(
             provider=asked["model"]["provider"], model_id=asked["model"]["modelId"], params=asked["params"],
             tools={tool["name"]: tool["schemaHash"] for tool in asked["tools"]},
