@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 import click
@@ -20,7 +19,7 @@ from harness_hookspecs.kit.render import clip_line, escape_for_terminal, escape_
 from .hosting import SESSION, open_host, usage_error
 from .noun import NounGroup
 from .output import emit, json_option
-from .session_text import content_lines, short
+from .session_text import content_lines, project_names, short
 from .waiting import doubts, find_item, waiting_items
 
 __all__ = ["approvals"]
@@ -47,7 +46,7 @@ def list_approvals(ctx: click.Context) -> None:
 
 
 def _listed(document: Mapping[str, Any]) -> str:
-    projects = _project_names(document["items"])
+    projects = project_names(document["items"])
     several = len(projects) > 1
     rows = [
         (
@@ -65,12 +64,6 @@ def _listed(document: Mapping[str, Any]) -> str:
         return "nothing waits for a decision"
     head = ("id", "session", *(["project"] if several else []), "stage", "tier", "since (UTC)", "what")
     return "\n".join(table(head, rows, columns=_COLUMNS))
-
-
-def _project_names(items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """What each project is called in a narrow table: its folder's own name, where no two have the same."""
-    names = {item["project"]: PurePath(item["project"]).name for item in items}
-    return names if len(set(names.values())) == len(names) else {project: project for project in names}
 
 
 def _what(item: Mapping[str, Any]) -> str:

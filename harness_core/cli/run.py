@@ -203,10 +203,11 @@ def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Ho
 
 
 def _result(host: Host, document: Mapping[str, Any]) -> str:
-    from .session_text import result_text
+    from .session_text import result_text, stage_with_context
 
     items = host.artifacts(document["id"])[-1:] if document["status"] == "completed" else []
-    return result_text(document, [(item, host.artifact(item["ref"])) for item in items])
+    context = stage_with_context(document, lambda: host.events(document["id"]))
+    return result_text(document, [(item, host.artifact(item["ref"])) for item in items], context)
 
 
 def _forced(ctx: click.Context, number: int) -> None:

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 from harness_hookspecs.kit.render import escape_line, labels
 
 from .errors import exit_of_code
 
-__all__ = ["exit_of_session", "next_commands", "result_text", "session_text", "short", "value_text"]
+if TYPE_CHECKING:
+    from harness_hookspecs.store import StoredEvent
+
+__all__ = [
+    "exit_of_session",
+    "next_commands",
+    "project_names",
+    "result_text",
+    "session_text",
+    "short",
+    "stage_with_context",
+    "value_text",
+]
 
 _SUSPENDED, _BUDGET, _FAILED = 10, 12, 1
 
@@ -18,6 +32,12 @@ _SUSPENDED, _BUDGET, _FAILED = 10, 12, 1
 def short(session_id: str) -> str:
     """What people see of an id: its last eight characters."""
     return session_id[-8:]
+
+
+def project_names(items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What each project is called in a narrow table: its folder's own name, where no two have the same."""
+    names = {item["project"]: PurePath(item["project"]).name for item in items}
+    return names if len(set(names.values())) == len(names) else {project: project for project in names}
 
 
 def exit_of_session(document: Mapping[str, Any]) -> int:
@@ -33,21 +53,57 @@ def exit_of_session(document: Mapping[str, Any]) -> int:
     return _BUDGET if "budget" in kinds and status == "active" else _SUSPENDED
 
 
-def next_commands(document: Mapping[str, Any]) -> list[str]:
-    """What is worth typing now, the likeliest first."""
+def next_commands(document: Mapping[str, Any], context: str | None = None) -> list[str]:
+    """What is worth typing now, the likeliest first.
+
+    Args:
+        document: The session's document.
+        context: The stage whose context was assembled last (``stage_with_context``); offered where no model was asked.
+    """
     name, status = short(document["id"]), document["status"]
     if status == "completed":
         return [f"harness report {name}", f"harness replay {name}"]
     if status == "failed":
         unattended = document["failure"]["code"] == "approval.denied_unattended"
         asked = ["harness run TEXT --on-ask suspend    # leaves the question open, for somebody to answer"]
-        looks = [f"harness transitions {name}", f"harness events {name}", f"harness prompt show {name}"]
+        looks = [f"harness transitions {name}", f"harness events {name}", *_shown_to_model(document, context)]
         return [*asked, *looks] if unattended else looks
     if status == "cancelled":
         return [f"harness events {name}"]
     found = [command for waiting in document["waiting"] for command in _settle(waiting, name)]
     budget = any(waiting["kind"] == "budget" for waiting in document["waiting"])
     return found if budget else [*found, f"harness resume {name}"]
+
+
+def _shown_to_model(document: Mapping[str, Any], context: str | None) -> list[str]:
+    """The look at what a model saw, or would have seen; there is none where nothing was assembled for it."""
+    name = short(document["id"])
+    if _calls(document):
+        return [f"harness prompt show {name}"]
+    return [f"harness context show {name} {shlex.quote(context)}"] if context is not None else []
+
+
+def _calls(document: Mapping[str, Any]) -> bool:
+    """Whether a model was asked: each call is priced or counted as unpriced."""
+    return bool(document["unpriced_calls"]) or document["cost_usd"] is not None
+
+
+def stage_with_context(document: Mapping[str, Any], events: Callable[[], Iterable[StoredEvent]]) -> str | None:
+    """The stage whose context was assembled last, where a session failed before it asked a model; else ``None``.
+
+    Args:
+        document: The session's document.
+        events: Reads its log; called only where that tells anything.
+    """
+    if document["status"] != "failed" or _calls(document):
+        return None
+    stage, found = None, None
+    for event in events():
+        if event.type == "stage.entered":
+            stage = str(json.loads(event.payload)["stage"])
+        elif event.type == "context.assembled":
+            found = stage
+    return found
 
 
 def _settle(waiting: Mapping[str, Any], name: str) -> list[str]:
@@ -62,8 +118,11 @@ def _settle(waiting: Mapping[str, Any], name: str) -> list[str]:
     return []
 
 
-def session_text(document: Mapping[str, Any], *, current: bool = True) -> str:
-    """A session as labelled lines; what is worth typing follows where it is the session as it is now."""
+def session_text(document: Mapping[str, Any], *, current: bool = True, context: str | None = None) -> str:
+    """A session as labelled lines; what is worth typing follows where it is the session as it is now.
+
+    ``context`` is as for ``next_commands``.
+    """
     usage, failure = document["usage"], document["failure"]
     pairs = [
         ("session", document["id"]),
@@ -82,7 +141,7 @@ def session_text(document: Mapping[str, Any], *, current: bool = True) -> str:
         pairs += [("failure", f"{failure['code']}: {failure['message']}")]
         pairs += [("hint", failure["hint"])] if failure["hint"] else []
     pairs += [("state hash", document["state_hash"])]
-    return "\n".join([*labels(pairs), *(_next(document) if current else ())])
+    return "\n".join([*labels(pairs), *(_next(document, context) if current else ())])
 
 
 def tokens_text(usage: Mapping[str, Any]) -> str:
@@ -94,35 +153,45 @@ def tokens_text(usage: Mapping[str, Any]) -> str:
     return "unknown, no call reported them" if nothing else f"at least {text}; some calls reported none"
 
 
-def result_text(document: Mapping[str, Any], artifacts: Iterable[tuple[Mapping[str, Any], bytes]]) -> str:
+def result_text(
+    document: Mapping[str, Any],
+    artifacts: Iterable[tuple[Mapping[str, Any], bytes]],
+    context: str | None = None,
+) -> str:
     """What a run gives people at its end: the artifacts in words, how it ended, and what to type next.
 
     Args:
         document: The session's document.
         artifacts: The artifacts to show, each with its content.
+        context: As for ``next_commands``.
     """
     lines: list[str] = []
     for item, content in artifacts:
         head = f"{item['stage']}: {item['type']}, status {item['status']}"
         lines += [escape_line(head), *(f"  {line}" for line in content_lines(content)), f"  {item['ref']}", ""]
     lines.append(f"session {short(document['id'])} {_ending(document)}; tokens: {tokens_text(document['usage'])}")
-    return "\n".join([*lines, *_next(document)])
+    return "\n".join([*lines, *_hint(document), *_next(document, context)])
 
 
 def _ending(document: Mapping[str, Any]) -> str:
     status, failure = document["status"], document["failure"]
     if failure is not None:
-        hint = f" ({escape_line(failure['hint'])})" if failure["hint"] else ""
-        return f"failed: {escape_line(failure['code'])}: {escape_line(failure['message'])}{hint}"
+        return f"failed: {escape_line(failure['code'])}: {escape_line(failure['message'])}"
     waits = ", ".join(f"{waiting['kind']} {short(waiting['id'])}" for waiting in document["waiting"])
     said = status.replace("_", " ")
     return f"{said}, waits for {waits}" if waits and status not in ("completed", "cancelled") else said
 
 
-def _next(document: Mapping[str, Any]) -> list[str]:
+def _hint(document: Mapping[str, Any]) -> list[str]:
+    """What to do about a failure, on a line of its own as below any other error."""
+    failure = document["failure"]
+    return [f"  {escape_line(failure['hint'])}"] if failure is not None and failure["hint"] else []
+
+
+def _next(document: Mapping[str, Any], context: str | None) -> list[str]:
     return [
         f"{'next' if first else '    '}  {line}"
-        for first, line in zip((True, *[False] * 9), next_commands(document), strict=False)
+        for first, line in zip((True, *[False] * 9), next_commands(document, context), strict=False)
     ]
 
 

@@ -13,7 +13,7 @@ from harness_hookspecs.kit.render import table
 from .hosting import SESSION, open_host
 from .noun import NounGroup
 from .output import emit, json_option
-from .session_text import session_text, short
+from .session_text import project_names, session_text, short, stage_with_context
 
 __all__ = ["STATUSES", "sessions"]
 
@@ -42,13 +42,15 @@ def list_sessions(ctx: click.Context, status: str | None, every: bool) -> None:
         "items": items,
         "hidden": {"other_projects": len(found) - len(ours), "other_status": len(ours) - len(items)},
     }
-    emit(ctx, document, _listed)
+    emit(ctx, document, lambda one: _listed(one, every=every))
 
 
-def _listed(document: Mapping[str, Any]) -> str:
+def _listed(document: Mapping[str, Any], *, every: bool) -> str:
+    projects = project_names(document["items"])
     rows = [
         (
             short(item["id"]),
+            *([projects[item["project"]]] if every else []),
             item["updated_at"][:16].replace("T", " "),
             item["status"],
             item["stage"] or "-",
@@ -59,7 +61,8 @@ def _listed(document: Mapping[str, Any]) -> str:
         )
         for item in document["items"]
     ]
-    lines = table(("id", "changed (UTC)", "status", "stage", "tokens", "title", "waits for"), rows)
+    head = ("id", *(["project"] if every else []), "changed (UTC)", "status", "stage", "tokens", "title", "waits for")
+    lines = table(head, rows)
     hidden = document["hidden"]
     notes = [
         f"({count} hidden: {why})"
@@ -81,8 +84,9 @@ def show(ctx: click.Context, session: str, at: int | None) -> None:
     """Show one session."""
     with open_host(ctx) as host:
         document = host.session(session, at)
+        context = stage_with_context(document, lambda: host.events(document["id"]))
     if at is not None and document["last_seq"] != at:
         raise NotFound(
             f"session {short(document['id'])} has no event {at}: it has {document['last_seq']}", code="event.not_found"
         )
-    emit(ctx, document, lambda one: session_text(one, current=at is None))
+    emit(ctx, document, lambda one: session_text(one, current=at is None, context=context))

@@ -151,13 +151,16 @@ def prompt(store: Store, session_id: str, *, seq: int | None = None, role: str |
     calls = prompt_calls(_events(store, session_id))
     found = [call for call in calls if seq in (None, call.event.seq) and role in (None, call.role, call.place.persona)]
     if not found:
-        raise _no_prompt(seq, role, calls)
+        raise _no_prompt(seq, role, calls, session_id)
     return prompt_document(found[-1], lambda digest: _blob_or_none(store, digest), session_id)
 
 
-def _no_prompt(seq: int | None, role: str | None, calls: Sequence[PromptCall]) -> NotFound:
+def _no_prompt(seq: int | None, role: str | None, calls: Sequence[PromptCall], session_id: str) -> NotFound:
     what = f"no model was asked{f' as {role}' if role else ''}{f' at event {seq}' if seq is not None else ''}"
-    known = ", ".join(f"{call.event.seq} ({call.place.persona})" for call in calls[:20]) or "none"
+    if not calls:
+        hint = f"harness events {session_id[-8:]} shows how far the session came"
+        return NotFound(what, code="prompt.not_found", hint=hint)
+    known = ", ".join(f"{call.event.seq} ({call.place.persona})" for call in calls[:20])
     more = " ..." if len(calls) > 20 else ""
     return NotFound(what, code="prompt.not_found", hint=f"model calls are at seq {known}{more}")
 
