@@ -21,7 +21,7 @@ from harness_hookspecs.rules import Rules
 from harness_hookspecs.validator import LEVELS
 
 from .config.effective import EffectiveConfig
-from .config.folders import PROJECT_FOLDER
+from .config.folders import PROJECT_FOLDER, has_project
 from .model_handle import ModelEntry
 from .parts import Need, Parts
 from .perform_role import BoundRole
@@ -160,8 +160,8 @@ class Assembly:
         return model
 
     def _no_model(self, name: str) -> ConfigError:
-        """Where no file of a project was read, the reason is that nobody stands in one."""
-        if not any(file.startswith(f"{PROJECT_FOLDER}/") for file in self.config.files):
+        """Where there is no project, the reason is that nobody stands in one."""
+        if not has_project(self.workspace):
             message = f"there is no project here (no {PROJECT_FOLDER} from {self.workspace} upwards)"
             return ConfigError(message, code="config.no_model", hint="harness init makes one here")
         known = ", ".join(self.config.models.models) or "none"
@@ -169,7 +169,7 @@ class Assembly:
             f"stage {name} has no model and models.yaml names no default; models: {known}",
             code="config.no_model",
             where=self._where(name, "model"),
-            hint="set models.default, or run harness init",
+            hint="name one in models.yaml, and with several there set its default",
         )
 
     def _model_need(self, name: str) -> Need:

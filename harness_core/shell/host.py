@@ -353,13 +353,15 @@ class Host:
             NotFound: There is none, or more than one.
         """
         from . import views
+        from .config.folders import has_project
 
         if not isinstance(session_id, str):
             raise NotFound(f"a session is named by a text, not by {session_id!r}", code="session.not_found")
         if session_id in self._owned:
             return session_id
         known = [document["id"] for document in self.sessions()]
-        return views.find_session(session_id, known, [d["id"] for d in self.sessions(every_project=True)])
+        every = [document["id"] for document in self.sessions(every_project=True)]
+        return views.find_session(session_id, known, every, in_project=has_project(self._opened.project))
 
     def events(
         self, session_id: str, *, after: int = 0, follow: bool = False, types: str = "*"

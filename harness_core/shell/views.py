@@ -39,18 +39,21 @@ def _events(store: Store, session_id: str) -> Iterator[Event]:
     return map(decoded, store.read(f"session:{session_id}"))
 
 
-def find_session(reference: str, ours: Sequence[str], every: Sequence[str]) -> str:
+def find_session(reference: str, ours: Sequence[str], every: Sequence[str], *, in_project: bool) -> str:
     """The session that a person means; see :func:`~harness_core.kernel.projections.naming.resolve_session`.
 
     Args:
         reference: A whole id, a unique end of one, or ``@last``, which is the newest of this project.
         ours: The ids of this project's sessions, newest first.
         every: The ids of all sessions; what is named by an id may be of another project.
+        in_project: Whether the person stands in a project; only an error tells.
 
     Raises:
         NotFound: None or several fit.
     """
-    return resolve_session(reference, ours if reference == LAST else every)
+    if reference == LAST:
+        return resolve_session(reference, ours, others=len(every) - len(ours), in_project=in_project)
+    return resolve_session(reference, every)
 
 
 def approvals(store: Store, sessions: Iterable[str], *, history: bool) -> list[dict[str, Any]]:

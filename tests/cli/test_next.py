@@ -93,3 +93,33 @@ def test_a_listing_of_all_projects_names_the_project_of_each(
     assert [row.split()[1] for row in rows] == ["other", "project"]
     assert main(["sessions"]) == 0
     assert "project" not in capsys.readouterr().out.splitlines()[0]
+
+
+BEGIN = 'start one: harness run "TEXT"'
+ELSEWHERE = "1 session of other projects: harness sessions --all lists them, --project DIR looks there; "
+
+
+@pytest.mark.parametrize("words", [["report"], ["events"], ["sessions", "show", "@last"]], ids=" ".join)
+def test_who_asks_for_the_last_of_no_sessions_is_told_where_there_are_some(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = _site(tmp_path, monkeypatch)
+    bare = tmp_path / "bare"
+    bare.mkdir()
+
+    def said(folder: Path) -> list[str]:
+        monkeypatch.chdir(folder)
+        capsys.readouterr()
+        assert main(words) == 4
+        return capsys.readouterr().err.splitlines()
+
+    assert said(site.project) == ["harness: there is no session yet", f"  {BEGIN}"]
+    assert said(bare) == ["harness: there is no session yet", "  harness init makes a project here"]
+    monkeypatch.chdir(site.project)
+    main(["run", "x"])
+    assert said(bare) == [
+        "harness: there is no project here, and so no session of it",
+        f"  {ELSEWHERE}harness init makes a project here",
+    ]
+    (bare / ".harness").mkdir()
+    assert said(bare) == ["harness: this project has no session yet", f"  {ELSEWHERE}{BEGIN}"]

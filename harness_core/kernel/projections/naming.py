@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from harness_hookspecs.errors import IllegalMove, NotFound
 
-__all__ = ["LAST", "ended", "resolve_one", "resolve_session"]
+__all__ = ["LAST", "ended", "no_last", "resolve_one", "resolve_session"]
 
 LAST = "@last"
 _SHORTEST = 4
@@ -20,12 +20,33 @@ def ended(session_id: str, said: str) -> IllegalMove:
     return IllegalMove(f"session {name} {said}", code="state.final", hint=hint)
 
 
-def resolve_session(reference: str, newest_first: Sequence[str]) -> str:
+def no_last(others: int, *, in_project: bool) -> NotFound:
+    """The error about ``@last`` where nothing ran yet; its hint is how a session begins, or where there are some.
+
+    Args:
+        others: How many sessions other projects have.
+        in_project: Whether the person stands in a project.
+    """
+    begin = 'start one: harness run "TEXT"' if in_project else "harness init makes a project here"
+    if not others:
+        what = "there is no session yet"
+    else:
+        what = "this project has no session yet" if in_project else "there is no project here, and so no session of it"
+        has = f"{others} session{'s' if others != 1 else ''} of other projects"
+        begin = f"{has}: harness sessions --all lists them, --project DIR looks there; {begin}"
+    return NotFound(what, code="session.not_found", hint=begin)
+
+
+def resolve_session(
+    reference: str, newest_first: Sequence[str], *, others: int = 0, in_project: bool = True
+) -> str:
     """The id of a session.
 
     Args:
         reference: The whole id, a unique beginning or end of at least four characters, or ``@last``.
         newest_first: The ids there are.
+        others: As for ``no_last``.
+        in_project: As for ``no_last``.
 
     Raises:
         NotFound: ``session.not_found`` or, naming the candidates, ``session.ambiguous``. Nothing is ever guessed
@@ -33,7 +54,7 @@ def resolve_session(reference: str, newest_first: Sequence[str]) -> str:
     """
     if reference == LAST:
         if not newest_first:
-            raise NotFound("there is no session yet", code="session.not_found", hint='start one: harness run "TEXT"')
+            raise no_last(others, in_project=in_project)
         return newest_first[0]
     hint = f"harness sessions lists them; {LAST} is the newest of this project"
     return resolve_one(reference.lower(), newest_first, "session", hint=hint)

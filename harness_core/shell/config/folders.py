@@ -11,7 +11,7 @@ from harness_hookspecs.errors import ConfigError, NotFound
 
 from .xdg import home_of, xdg_folder
 
-__all__ = ["PROJECT_FOLDER", "Folders", "find_project", "folders_of", "make_folder", "shown"]
+__all__ = ["PROJECT_FOLDER", "Folders", "find_project", "folders_of", "has_project", "make_folder", "shown"]
 
 PROJECT_FOLDER: Final = ".harness"
 
@@ -65,8 +65,13 @@ def find_project(start: Path, *, exact: bool = False) -> Path:
             raise NotFound(f"there is no folder {start}", code="project.not_found", hint=hint)
         return start.parent if start.name == PROJECT_FOLDER else start
     # os.path, because a folder above that may not be looked into holds no project and is no error
-    found = (folder for folder in (start, *start.parents) if os.path.isdir(folder / PROJECT_FOLDER))
+    found = (folder for folder in (start, *start.parents) if has_project(folder))
     return next(found, start)
+
+
+def has_project(folder: Path) -> bool:
+    """Tell whether a folder, as ``find_project`` gave it, is a project; one that may not be looked into is none."""
+    return os.path.isdir(folder / PROJECT_FOLDER)
 
 
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
