@@ -92,6 +92,16 @@ class HarnessError(Exception):
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" if self.where else self.message
 
+    @property
+    def __notes__(self) -> list[str]:  # type: ignore[override]  # Python keeps a list; the hint may change later
+        """What Python prints below the message in a traceback: the hint as it is now, then notes that others added."""
+        hint, added = vars(self).get("hint"), vars(self).get("_added_notes", [])
+        return [f"hint: {hint}", *added] if isinstance(hint, str) and hint else [*added]
+
+    def add_note(self, note: str, /) -> None:
+        """Keep a note for tracebacks, as any exception does."""
+        vars(self).setdefault("_added_notes", []).append(note)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.code, self.hint, self.where, self.facts)
 
