@@ -19,13 +19,19 @@ __all__ = ["harness_provide_providers"]
 @implements(hooks.harness_provide_providers)
 def harness_provide_providers() -> list[Offer[Any]]:
     """One provider, named ``scripted``."""
-    return [Offer(kind="provider", name="scripted", build=_build, settings=_settings)]
+    return [Offer(kind="provider", name="scripted", build=_build, settings=_settings, look=_look)]
 
 
 def _build(settings: ScriptedSettings, host: ProviderHost) -> ScriptedProvider:
     from .provider import build
 
     return build(settings, host)
+
+
+def _look(settings: ScriptedSettings, host: ProviderHost) -> str:
+    from .provider import look
+
+    return look(settings, host)
 
 
 def _settings() -> type[ScriptedSettings]:

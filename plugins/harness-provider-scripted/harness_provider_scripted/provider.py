@@ -16,7 +16,7 @@ from .answer import chunks_of, response_of
 from .script import Script, choose, parse
 from .settings import ScriptedSettings
 
-__all__ = ["ScriptedProvider", "build"]
+__all__ = ["ScriptedProvider", "build", "look"]
 
 _BYTES_A_TOKEN = 4
 
@@ -27,8 +27,17 @@ def build(settings: ScriptedSettings, host: ProviderHost) -> ScriptedProvider:
     Raises:
         ConfigError: There is no such file or it is no script.
     """
-    path = host.project_dir / settings.script
-    return ScriptedProvider(parse(_read(path), settings.script), settings.script, host.ports)
+    return ScriptedProvider(_script(settings, host), settings.script, host.ports)
+
+
+def look(settings: ScriptedSettings, host: ProviderHost) -> str:
+    """Say what the script has; raises as ``build`` does."""
+    count = len(_script(settings, host).replies)
+    return f"{settings.script} has {count} repl{'y' if count == 1 else 'ies'}"
+
+
+def _script(settings: ScriptedSettings, host: ProviderHost) -> Script:
+    return parse(_read(host.project_dir / settings.script), settings.script)
 
 
 def _read(path: Path) -> str:

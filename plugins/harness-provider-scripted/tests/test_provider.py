@@ -77,6 +77,16 @@ def test_the_offer_builds_the_provider_and_the_manifest_has_its_settings(tmp_pat
         offer.build(offer.settings()(script="absent.yaml"), FakeHost(tmp_path))
 
 
+def test_a_look_says_what_the_script_has_or_what_building_it_would(tmp_path: Path) -> None:
+    host = FakeHost(tmp_path)
+    (host.project_dir / "script.yaml").write_text(SCRIPT)
+    [offer] = harness_provide_providers()
+    assert offer.look is not None
+    assert offer.look(ScriptedSettings(script="script.yaml"), host) == "script.yaml has 3 replies"
+    with pytest.raises(ConfigError, match="cannot be read"):
+        offer.look(ScriptedSettings(script="absent.yaml"), host)
+
+
 # -------------------------------------------------------------------------------------- which reply answers
 
 
