@@ -12,14 +12,18 @@ import click
 
 from harness_core.shell.config.effective import EffectiveConfig
 from harness_core.shell.config.explain import ORDER
+from harness_core.shell.config.folders import has_project, no_project
 from harness_core.shell.config.opening import open_config
 from harness_core.shell.config.trust import remember_trust
+from harness_hookspecs.errors import NotFound
 from harness_hookspecs.kit.render import escape_line
 
 from .output import complain, emit, json_option, options_of
 from .published import published_names, published_schema
 
 __all__ = ["config", "load", "trust"]
+
+_MAKE_ONE = "harness init makes one here"
 
 
 def load(
@@ -65,21 +69,25 @@ def config(ctx: click.Context) -> None:
 @json_option
 @click.pass_context
 def check(ctx: click.Context) -> None:
-    """Check every file and what it names; exit 3 names each problem with file:line:col."""
+    """Check every file and what it names; exit 3 names each problem with file:line:col, 4: there is no file at all."""
     found = load(ctx)
+    here = found.project is not None and has_project(found.project)
+    outside = "" if here else no_project(Path(str(found.project)))
+    if outside and not found.files:
+        raise NotFound(outside, code="project.not_found", hint=_MAKE_ONE)
     if found.trusted:
         _refuse_disagreements(ctx)
     document = {
         "schema": "harness.config_check/1",
         "ok": True,
-        "project": str(found.project),
+        "project": str(found.project) if here else None,
         "digest": found.digest,
         "files": list(found.files),
         "trusted": found.trusted,
         "untrusted": [leaf.document() for leaf in found.untrusted_leaves],
         "warnings": [warning.document() for warning in found.warnings],
     }
-    emit(ctx, document, _checked)
+    emit(ctx, document, lambda one: _checked(one, outside))
 
 
 def _refuse_disagreements(ctx: click.Context) -> None:
@@ -96,10 +104,12 @@ def _refuse_disagreements(ctx: click.Context) -> None:
         raise config_error(problems)
 
 
-def _checked(document: Mapping[str, Any]) -> str:
+def _checked(document: Mapping[str, Any], outside: str) -> str:
     count = len(document["files"])
-    trusted = "project trusted" if document["trusted"] else "project NOT trusted"
-    lines = [f"{count} config file{'s' if count != 1 else ''} valid, {trusted}"]
+    valid = f"{count} config file{'s' if count != 1 else ''} valid"
+    if outside:
+        return f"{valid}; {escape_line(outside)}\n  {_MAKE_ONE}"
+    lines = [f"{valid}, {'project trusted' if document['trusted'] else 'project NOT trusted'}"]
     if not document["trusted"]:
         lines += [
             f"  {escape_line(leaf['where'])}  {escape_line(leaf['path'])}: {escape_line(leaf['reason'])}"

@@ -74,7 +74,7 @@ class ConfigCheck(Document):
 
     schema_: Literal["harness.config_check/1"] = Field(alias="schema")
     ok: Literal[True] = Field(description="Always true: a problem is an error document and exit 3.")
-    project: str = Field(description="The folder that holds .harness.")
+    project: str | None = Field(description="The folder that holds .harness; null: there is none, only own files.")
     digest: str = Field(description="SHA-256 of what holds.")
     files: list[str] = Field(description="The files that set anything.")
     trusted: bool = Field(description="Whether the project is trusted or needs no trust.")

@@ -21,7 +21,7 @@ from harness_hookspecs.rules import Rules
 from harness_hookspecs.validator import LEVELS
 
 from .config.effective import EffectiveConfig
-from .config.folders import PROJECT_FOLDER, has_project
+from .config.folders import has_project, no_project
 from .model_handle import ModelEntry
 from .parts import Need, Parts
 from .perform_role import BoundRole
@@ -162,8 +162,8 @@ class Assembly:
     def _no_model(self, name: str) -> ConfigError:
         """Where there is no project, the reason is that nobody stands in one."""
         if not has_project(self.workspace):
-            message = f"there is no project here (no {PROJECT_FOLDER} from {self.workspace} upwards)"
-            return ConfigError(message, code="config.no_model", hint="harness init makes one here")
+            said = no_project(self.workspace)
+            return ConfigError(said, code="config.no_model", hint="harness init makes one here")
         known = ", ".join(self.config.models.models) or "none"
         return ConfigError(
             f"stage {name} has no model and models.yaml names no default; models: {known}",

@@ -454,3 +454,22 @@ def test_a_data_folder_that_is_a_file_is_answered_with_what_to_do(
     monkeypatch.setenv("XDG_DATA_HOME", str(place.home / "data"))
     error = place.document("sessions", code=6)
     assert "harness doctor" in error["hint"] and "XDG_DATA_HOME" in error["hint"]
+
+
+def test_a_check_outside_a_project_says_so_and_checks_the_person_s_own_files(place: Place) -> None:
+    said = f"there is no project here (no .harness from {place.project} upwards)"
+    error = place.document("config", "check", code=4)
+    assert (error["code"], error["message"], error["hint"]) == (
+        "project.not_found", said, "harness init makes one here"
+    )  # fmt: skip
+    place.write("harness.yaml", "run: {max_depth: 1}\n", folder=place.user)
+    assert place.run("config", "check").splitlines() == [
+        f"1 config file valid; {said}", "  harness init makes one here"
+    ]  # fmt: skip
+    assert place.document("config", "check")["project"] is None
+    place.write("harness.yaml", "run: {max_dept: 1}\n", folder=place.user)
+    assert place.document("config", "check", code=3)["code"] == "config.unknown_key"
+    place.write("harness.yaml", "", folder=place.user)
+    place.write("harness.yaml", "")
+    assert place.run("config", "check").endswith("valid, project trusted\n")
+    assert place.document("config", "check")["project"] == str(place.project)

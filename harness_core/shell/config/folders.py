@@ -11,7 +11,16 @@ from harness_hookspecs.errors import ConfigError, NotFound
 
 from .xdg import home_of, xdg_folder
 
-__all__ = ["PROJECT_FOLDER", "Folders", "find_project", "folders_of", "has_project", "make_folder", "shown"]
+__all__ = [
+    "PROJECT_FOLDER",
+    "Folders",
+    "find_project",
+    "folders_of",
+    "has_project",
+    "make_folder",
+    "no_project",
+    "shown",
+]
 
 PROJECT_FOLDER: Final = ".harness"
 
@@ -72,6 +81,11 @@ def find_project(start: Path, *, exact: bool = False) -> Path:
 def has_project(folder: Path) -> bool:
     """Tell whether a folder, as ``find_project`` gave it, is a project; one that may not be looked into is none."""
     return os.path.isdir(folder / PROJECT_FOLDER)
+
+
+def no_project(folder: Path) -> str:
+    """Say of a folder, as ``find_project`` gave it, that it is no project; what to do is ``harness init``."""
+    return f"there is no project here (no {PROJECT_FOLDER} from {folder} upwards)"
 
 
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
