@@ -23,11 +23,15 @@ from .output import emit, json_option, options_of
 
 if TYPE_CHECKING:
     from harness_core.shell.config.effective import EffectiveConfig
+    from harness_core.shell.layers import Layer
+    from harness_core.shell.model_entries import EntryRow
+    from harness_core.shell.opening import Opened
     from harness_core.shell.plugins.catalogue import Catalogue
 
 __all__ = ["doctor"]
 
 _NEEDED = ("kernel", "stage runtime", "agent runtime")  # without the others something can still run
+_MAX_NAMED = 8
 _MARKS = {"ok": "ok", "warning": "!!", "problem": "XX"}
 
 
@@ -38,6 +42,7 @@ _MARKS = {"ok": "ok", "warning": "!!", "problem": "XX"}
 def doctor(ctx: click.Context, fix: bool) -> None:
     """Find out what is wrong with the installation; new plugins are tried in a child process. Exit 3 for a problem."""
     from harness_core.shell.config.folders import folders_of
+    from harness_core.shell.layers import layers_of
 
     folders = folders_of(os.environ)
     places = {"config": folders.config, "data": folders.data, "state": folders.state, "cache": folders.cache}
@@ -48,36 +53,75 @@ def doctor(ctx: click.Context, fix: bool) -> None:
         *check_folders(places, fix=fix),
     ]
     checks.append(check_disk(folders.data))
-    config, about_config = _config(ctx)
+    config, unreadable = _config(ctx)
     catalogue, about_plugins = _plugins(ctx, config, fresh=fix)
-    checks += [*about_config, *about_plugins, *_store(config, catalogue), *_models(config, catalogue)]
-    layers = _layers(config, catalogue)
-    checks += [_layer_check(layer) for layer in layers if layer["missing"]]
+    opened = _opened(config, catalogue)
+    layers = [] if config is None else layers_of(config, catalogue)
+    checks += [*unreadable, *_written(opened), *about_plugins, *_store(opened), *_models(opened)]
+    checks += [_layer_check(layer) for layer in layers if layer.missing]
     problems = sum(check.state == "problem" for check in checks)
     document = {
         "schema": "harness.doctor/1",
         "ok": not problems,
         "checks": [{**check._asdict(), "facts": dict(check.facts)} for check in checks],
-        "layers": layers,
+        "layers": [
+            {"layer": one.layer, "plugins": list(one.plugins), "missing": list(one.missing)} for one in layers
+        ],
     }
     emit(ctx, document, _told)
     ctx.exit(3 if problems else 0)
 
 
 def _config(ctx: click.Context) -> tuple[EffectiveConfig | None, list[Checked]]:
+    """The configuration, or what is wrong with its files."""
     from .config import load
 
     try:
-        config = load(ctx)
+        return load(ctx), []
     except HarnessError as error:
         count = len(error.facts.get("problems") or ()) or 1
         said = f"{count} problem{'s' if count != 1 else ''} in the configuration: {error}"
         return None, [Checked("config", "problem", said, error.hint or "harness config check", {"code": error.code})]
-    if not config.trusted:
-        leaves = [leaf.document() for leaf in config.untrusted_leaves]
-        said = f"{config.project} sets what needs trust: {leaves[0]['path']}"
-        return config, [Checked("config", "warning", said, "read it, then: harness trust", {"untrusted": leaves})]
-    return config, [Checked("config", "ok", f"the configuration of {config.project} is valid", None, {})]
+
+
+def _opened(config: EffectiveConfig | None, catalogue: Catalogue) -> Opened | None:
+    """The project as a host stands on it; who asks what is wrong wants nothing changed, so nothing is written."""
+    if config is None or config.project is None or config.folders is None:
+        return None
+    from harness_core.shell.opening import Opened
+    from harness_core.shell.ports import make_ports
+    from harness_core.shell.redaction import Redactor
+
+    folders, ports = config.folders, make_ports("threads")
+    return Opened(ports, config, catalogue, config.project, folders.data, folders.state, Redactor(), None)
+
+
+def _written(opened: Opened | None) -> list[Checked]:
+    """What the files say, once they can be read: whether they count, and as ``config check`` what would stop a run."""
+    if opened is None:
+        return []
+    from harness_core.shell.config.folders import has_project, no_project
+    from harness_core.shell.perform_attempt import attempt
+
+    if not opened.config.trusted:
+        return [_untrusted(opened)]
+    found = attempt(opened.assembly(live=False).disagreements, what="the check of the configuration")
+    wrong = [found.error] if found.error is not None else found.value or []
+    if wrong:
+        return [Checked("config", "problem", str(error), error.hint, {"code": error.code}) for error in wrong]
+    if not has_project(opened.project):
+        said = f"{no_project(opened.project)}{'; your own files are valid' if opened.config.files else ''}"
+        return [Checked("config", "warning", said, "harness init makes one here", {})]
+    return [Checked("config", "ok", f"the configuration of {opened.project} is valid", None, {})]
+
+
+def _untrusted(opened: Opened) -> Checked:
+    from harness_core.shell.config.trust import TRUST_HINT
+
+    leaves = [leaf.document() for leaf in opened.config.untrusted_leaves]
+    more = f" and {len(leaves) - _MAX_NAMED} more" if len(leaves) > _MAX_NAMED else ""
+    said = f"{opened.project} sets what needs trust: {', '.join(leaf['path'] for leaf in leaves[:_MAX_NAMED])}{more}"
+    return Checked("config", "warning", said, TRUST_HINT, {"untrusted": leaves})
 
 
 def _plugins(ctx: click.Context, config: EffectiveConfig | None, *, fresh: bool) -> tuple[Catalogue, list[Checked]]:
@@ -121,16 +165,10 @@ def _rows(catalogue: Catalogue) -> list[Checked]:
     return found
 
 
-def _store(config: EffectiveConfig | None, catalogue: Catalogue) -> list[Checked]:
-    """Whether the log opens; it is looked at, not opened, since who asks what is wrong wants nothing changed."""
-    if config is None or config.project is None or config.folders is None:
+def _store(opened: Opened | None) -> list[Checked]:
+    """Whether the log opens; it is looked at, not opened."""
+    if opened is None:
         return []
-    from harness_core.shell.opening import Opened
-    from harness_core.shell.ports import make_ports
-    from harness_core.shell.redaction import Redactor
-
-    folders, ports = config.folders, make_ports("threads")
-    opened = Opened(ports, config, catalogue, config.project, folders.data, folders.state, Redactor(), None)
     try:
         said = opened.look_at_store()
     except HarnessError as error:
@@ -138,19 +176,35 @@ def _store(config: EffectiveConfig | None, catalogue: Catalogue) -> list[Checked
     return [Checked("store", "ok", said, None, {})] if said else []
 
 
-def _models(config: EffectiveConfig | None, catalogue: Catalogue) -> list[Checked]:
-    if config is None:
+def _models(opened: Opened | None) -> list[Checked]:
+    """Whether each model could answer; what a stage needs and does not have is a problem, anything else a warning."""
+    if opened is None:
         return []
-    from harness_core.shell.model_entries import entry_rows
+    from harness_core.shell.model_entries import entry_rows, no_model
+    from harness_core.shell.views import configured_stages
 
-    found = []
-    for row in entry_rows(config, catalogue):
-        missing = row.path if row.path and not _weights_are_there(row.path, config) else None
-        said = row.reason or (f"{missing} is not there" if missing else f"by {row.plugin}, {row.context_tokens} tokens")
-        state = "warning" if row.reason or missing else "ok"
-        facts = {"model": row.name, "provider": row.provider, "plugin": row.plugin, "path": row.path}
-        found.append(Checked("model", state, f"{row.name}: {said}", None, facts))
-    return found or [Checked("model", "warning", "models.yaml names no model", "harness init", {})]
+    rows = entry_rows(opened.config, opened.catalogue)
+    if not rows:
+        said, fix = no_model(opened.config)
+        return [Checked("model", "warning", said, fix, {})]
+    used = {stage.model for stage in configured_stages(opened.config)}
+    return [_model(row, opened, "problem" if row.name in used else "warning") for row in rows]
+
+
+def _model(row: EntryRow, opened: Opened, lacking: str) -> Checked:
+    from harness_core.shell.model_entries import entry_need
+
+    facts = {"model": row.name, "provider": row.provider, "plugin": row.plugin, "path": row.path}
+    if row.reason:
+        return Checked("model", lacking, f"{row.name}: {row.reason}", None, facts)
+    if row.path and not _weights_are_there(row.path, opened.config):
+        return Checked("model", lacking, f"{row.name}: {row.path} is not there", None, facts)
+    try:
+        looked = opened.parts.look(entry_need(opened.config, row.name))
+    except HarnessError as error:
+        return Checked("model", lacking, f"{row.name}: {error}", error.hint, {**facts, "code": error.code})
+    said = f"{row.name}: by {row.plugin}, {row.context_tokens} tokens{f'; {looked}' if looked else ''}"
+    return Checked("model", "ok", said, None, facts)
 
 
 def _weights_are_there(path: str, config: EffectiveConfig) -> bool:
@@ -163,21 +217,9 @@ def _weights_are_there(path: str, config: EffectiveConfig) -> bool:
     return os.path.exists(os.path.join(project, os.path.expanduser(path)))
 
 
-def _layers(config: EffectiveConfig | None, catalogue: Catalogue) -> list[dict[str, Any]]:
-    if config is None:
-        return []
-    from harness_core.shell.layers import layers_of
-
-    return [
-        {"layer": layer.layer, "plugins": list(layer.plugins), "missing": list(layer.missing)}
-        for layer in layers_of(config, catalogue)
-    ]
-
-
-def _layer_check(layer: Mapping[str, Any]) -> Checked:
-    said = f"{layer['layer']}: {'; '.join(layer['missing'])}"
-    state = "problem" if layer["layer"] in _NEEDED else "warning"
-    return Checked("layer", state, said, "harness plugins list", {"layer": layer["layer"]})
+def _layer_check(layer: Layer) -> Checked:
+    state = "problem" if layer.layer in _NEEDED else "warning"
+    return Checked("layer", state, f"{layer.layer}: {'; '.join(layer.missing)}", layer.fix, {"layer": layer.layer})
 
 
 def _told(document: Mapping[str, Any]) -> str:

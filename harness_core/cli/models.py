@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness_hookspecs.kit.render import labels, table
+from harness_hookspecs.kit.render import escape_line, labels, table
 
 from .output import complain, emit, json_option, options_of
 
@@ -52,17 +52,17 @@ def _open(ctx: click.Context) -> tuple[EffectiveConfig, Catalogue, Ports]:
 @click.pass_context
 def list_models(ctx: click.Context) -> None:
     """List the models of models.yaml; no provider is imported and nothing is loaded."""
-    from harness_core.shell.model_entries import entry_rows
+    from harness_core.shell.model_entries import entry_rows, no_model
 
     config, catalogue, _ = _open(ctx)
     items = [{**row._asdict(), "capabilities": list(row.capabilities)} for row in entry_rows(config, catalogue)]
-    emit(ctx, {"schema": "harness.models/1", "items": items}, _listed)
+    emit(ctx, {"schema": "harness.models/1", "items": items}, lambda one: _listed(one, *no_model(config)))
 
 
-def _listed(document: Mapping[str, Any]) -> str:
+def _listed(document: Mapping[str, Any], nothing: str, fix: str) -> str:
     items = document["items"]
     if not items:
-        return "no models; models.yaml names them"
+        return f"{escape_line(nothing)}\n  {fix}"
     rows = [
         [
             f"{item['name']} *" if item["default"] else item["name"],

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from harness_hookspecs.errors import PluginError
 
 from .config.effective import EffectiveConfig
+from .model_entries import no_model
 from .plugins.binding import answer_for
 from .plugins.catalogue import Catalogue
 
@@ -18,11 +19,12 @@ _DEFAULT_RULES = "cel"
 
 
 class Layer(NamedTuple):
-    """One layer between a person and a tool, who does its work, and what is missing for it."""
+    """One layer between a person and a tool, who does its work, what is missing for it, and what to do about that."""
 
     layer: str
     plugins: tuple[str, ...]
     missing: tuple[str, ...]
+    fix: str = "harness plugins list"
 
 
 def layers_of(config: EffectiveConfig, catalogue: Catalogue) -> list[Layer]:
@@ -34,8 +36,6 @@ def layers_of(config: EffectiveConfig, catalogue: Catalogue) -> list[Layer]:
     """
     stages = config.stages.stages.values()
     executors = sorted({("executor", stage.executor) for stage in stages})
-    models = config.models.models.values()
-    providers = sorted({("provider", model.provider) for model in models})
     surfaces = [one.row.record.id for one in catalogue.offers_of("surface")]
     tools = sorted({one.row.record.id for one in catalogue.offers_of("tool")})
     compressions = sorted({one.row.record.id for one in catalogue.offers_of("compression")})
@@ -46,17 +46,22 @@ def layers_of(config: EffectiveConfig, catalogue: Catalogue) -> list[Layer]:
         _layer("stage runtime", catalogue, executors),
         Layer("context processor", (HOST, *compressions), ()),
         _agents(config, catalogue),
-        _layer("inference", catalogue, providers, nothing="models.yaml names no model"),
+        _inference(config, catalogue),
         Layer("tools", tuple(tools), () if tools else ("no tools are installed",)),
     ]
 
 
-def _layer(name: str, catalogue: Catalogue, wanted: Iterable[tuple[str, str]], *, nothing: str = "") -> Layer:
+def _layer(name: str, catalogue: Catalogue, wanted: Iterable[tuple[str, str]]) -> Layer:
     calls = [lambda kind=kind, offer=offer: catalogue.resolve(kind, offer).row.record.id for kind, offer in wanted]
     plugins, missing = _tried(calls)
-    if not calls and nothing:
-        missing = (nothing,)
     return Layer(name, (HOST, *plugins) if name == "kernel" else plugins, missing)
+
+
+def _inference(config: EffectiveConfig, catalogue: Catalogue) -> Layer:
+    if not config.models.models:
+        said, fix = no_model(config)
+        return Layer("inference", (), (said,), fix)
+    return _layer("inference", catalogue, sorted({("provider", one.provider) for one in config.models.models.values()}))
 
 
 def _agents(config: EffectiveConfig, catalogue: Catalogue) -> Layer:

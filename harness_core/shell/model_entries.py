@@ -10,6 +10,8 @@ import attrs
 from harness_core.settings.models import ModelEntry
 from harness_core.settings.problems import nearest
 from harness_core.shell.config.effective import EffectiveConfig
+from harness_core.shell.config.folders import has_project
+from harness_core.shell.config.trust import TRUST_HINT
 from harness_hookspecs.errors import InternalError, NotFound, PluginError, ProviderError
 from harness_hookspecs.host import Ports
 from harness_hookspecs.provider import ModelFacts, Probes
@@ -18,7 +20,7 @@ from .kind_hosts import resolve_secret
 from .parts import Need, Parts
 from .plugins.catalogue import Catalogue
 
-__all__ = ["EntryHost", "EntryRow", "entry_rows", "find_entry", "probe"]
+__all__ = ["EntryHost", "EntryRow", "entry_need", "entry_rows", "find_entry", "no_model", "probe"]
 
 
 class EntryRow(NamedTuple):
@@ -58,6 +60,22 @@ def _row(name: str, config: EffectiveConfig, catalogue: Catalogue) -> EntryRow:
         context_tokens=entry.context_size,
         origin=config.origin(("models", name)).text(),
     )
+
+
+def entry_need(config: EffectiveConfig, name: str) -> Need:
+    """What an entry asks for: its provider, with the line that names it."""
+    where = config.origin(("models", name, "provider")).text()
+    return Need("provider", config.models.models[name].provider, entry=name, where=where)
+
+
+def no_model(config: EffectiveConfig) -> tuple[str, str]:
+    """Say of a configuration without a model why it has none, and what to do."""
+    waiting = [] if config.trusted else [leaf.path[1] for leaf in config.untrusted_leaves if leaf.path[0] == "models"]
+    names = ", ".join(dict.fromkeys(map(str, waiting)))
+    if names:
+        return f"models.yaml names {names}; models do not count before the project is trusted", TRUST_HINT
+    here = config.project is not None and has_project(config.project)
+    return "models.yaml names no model", "name one in .harness/models.yaml" if here else "harness init"
 
 
 def find_entry(config: EffectiveConfig, name: str) -> ModelEntry:
@@ -106,12 +124,12 @@ def probe(name: str, config: EffectiveConfig, catalogue: Catalogue, ports: Ports
         raise InternalError("A session's own configuration has no folders to probe from.")
     host = EntryHost(ports, config.project, config.folders.state, name)
     parts = Parts(catalogue, lambda _, schema: config.settings_for("provider", name, schema), lambda _: host)
-    where = config.origin(("models", name, "provider")).text()
-    provider = parts.get(Need("provider", entry.provider, entry=name, where=where))
+    need = entry_need(config, name)
+    provider = parts.get(need)
     try:
         if not isinstance(provider, Probes):
             message = f"the provider {entry.provider} cannot be asked what its models can do"
-            raise ProviderError(message, code="provider.no_probe", where=where)
+            raise ProviderError(message, code="provider.no_probe", where=need.where)
         return provider.probe()
     finally:
         provider.close()

@@ -35,6 +35,8 @@ LAYERS: list[tuple[str, dict[str, Any]]] = [
     ("acme-provider", {"kind": "provider", "name": "acme"}),
     ("acme-tools", {"kind": "tool", "name": "acme"}),
 ]
+COMPILES = "return type('Rules', (), {'compile': lambda self, rule, *, roots: rule})()"
+"""What the fake rules engine builds: the check of a configuration compiles the rules of its stages."""
 
 
 @pytest.fixture
@@ -42,7 +44,8 @@ def _fakes_are_imported() -> Iterator[None]:
     """The fakes bear names of plugins that other tests import; each is forgotten where the other is meant."""
 
     def forgotten() -> dict[str, ModuleType]:
-        return {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("harness_store_sqlite")}
+        fakes = tuple(name.replace("-", "_") for name, _ in LAYERS)
+        return {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith(fakes)}
 
     real = forgotten()
     yield
@@ -57,7 +60,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _fakes_are_imported: N
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     folder = tmp_path / "site"
     for name, entry in LAYERS:
-        make_distribution(folder, name, provides=[entry])
+        code = offers_code([entry])
+        if entry["kind"] == "rules":
+            code = code.replace("return ('built', settings)", COMPILES)
+        make_distribution(folder, name, provides=[entry], code=code)
     config = tmp_path / "config" / "harness"
     config.mkdir(parents=True)
     (config / "models.yaml").write_text("models:\n  big: {provider: acme}\n", encoding="utf-8")

@@ -18,7 +18,17 @@ from .folders import make_folder
 from .origins import UNSET, Origin, Tree, leaves
 from .stricter import is_stricter
 
-__all__ = ["UntrustedLeaf", "leaves_digest", "remember_trust", "trusted_digest", "untrusted_error", "untrusted_leaves"]
+__all__ = [
+    "TRUST_HINT",
+    "UntrustedLeaf",
+    "leaves_digest",
+    "remember_trust",
+    "trusted_digest",
+    "untrusted_error",
+    "untrusted_leaves",
+]
+
+TRUST_HINT: Final = "read what it sets (harness trust --dry-run), then: harness trust"
 
 _SCHEMA: Final = "harness.trust_record/1"
 
