@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_hookspecs.kit.render import clip_line, clip_lines, escape_for_terminal, escape_line, labels, table, width
+from harness_hookspecs.kit.render import (
+    clip_line,
+    clip_lines,
+    escape_for_terminal,
+    escape_line,
+    labels,
+    table,
+    width,
+    wrap,
+)
 
 SHOWN = {
     "ansi colour": ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
@@ -73,7 +82,57 @@ def test_labels_stand_in_two_columns_and_hide_nothing() -> None:
     ]
 
 
+def test_labels_fit_a_terminal_and_an_item_of_a_list_stays_under_its_words() -> None:
+    assert labels([("risks", "- one two three four five six\n- seven"), ("why", "a")], columns=27) == [
+        "risks  - one two three four",
+        "         five six",
+        "       - seven",
+        "why    a",
+    ]
+
+
+@given(st.text(st.characters(categories=["L", "N", "Zs"])), st.integers(2, 30))
+def test_a_broken_line_fits_and_loses_nothing_but_spaces(text: str, columns: int) -> None:
+    line = escape_line(text)
+    broken = wrap(line, columns)
+    assert all(width(part) <= columns for part in broken)
+    assert "".join(broken).replace(" ", "") == line.replace(" ", "")
+
+
+def test_a_line_breaks_at_a_space_and_within_a_word_only_where_it_must() -> None:
+    assert wrap("one two three", 8) == ["one two", "three"]
+    assert wrap("a 0123456789 b", 6) == ["a", "012345", "6789 b"]
+    assert wrap("", 6) == [""]
+
+
 def test_a_table_keeps_each_row_on_one_line() -> None:
     assert table(["name", "size"], [["a\nb", "1"], ["東京", "22"]]) == ["name  size", "a\\nb  1", "東京  22"]
-    assert table(["name"], [["abcdefgh"]], columns=6) == ["name", "abc..."]
+    assert table(["name", "waits for"], [["a", ""]], optional=["waits for"]) == ["name  waits for", "a"]
     assert table(["name"], []) == ["name"]
+
+
+def test_a_table_that_is_too_wide_breaks_its_last_column_under_itself() -> None:
+    rows = [["a", "what there is to say of it"], ["bb", "less"]]
+    assert table(["id", "what"], rows, columns=30) == ["id  what", *("a   what there is to say of it", "bb  less")]
+    assert table(["id", "what"], rows, columns=25) == ["id  what", "a   what there is to say", "    of it", "bb  less"]
+
+
+def test_columns_without_room_stand_below_their_row_after_their_title() -> None:
+    rows = [["a", "some twenty columns of", "and as many of these"], ["bb", "x", ""]]
+    assert table(["id", "title", "waits for"], rows, columns=30) == [
+        "id  title",
+        "a   some twenty columns of",
+        "    waits for: and as many of",
+        "    these",
+        "bb  x",
+    ]
+
+
+def test_a_table_that_is_fitted_leaves_out_columns_that_say_nothing() -> None:
+    rows = [["a", "0", "0"], ["b", "-", "1"]]
+    assert table(["id", "cached", "calls"], rows, columns=80, optional=["cached", "calls"]) == [
+        "id  calls",
+        "a   0",
+        "b   1",
+    ]
+    assert table(["id", "cached"], [["a", "0"]], columns=80)[0] == "id  cached"
