@@ -101,7 +101,7 @@ class FilesystemTools:
         return Settled("never_happened" if now == record.before else "unknown")
 
     def preview(self, name: str, args: Mapping[str, Any]) -> str | None:
-        """The diff of a change, or why it cannot be made; nothing for calls that only look."""
+        """The diff of a change, that it changes nothing or why it cannot be made; nothing for calls that only look."""
         if name not in _CHANGES:
             return None
         try:
@@ -113,6 +113,8 @@ class FilesystemTools:
             return f"It will fail: {error.message}"
         except OSError as error:
             return f"It will fail: {_told(error, args).message}"
+        if not value["changed"]:
+            return f"No change: {value['path']} has this content already.\n"
         return f"{value['diff']}[cut here]\n" if value["truncated"] else str(value["diff"])
 
 

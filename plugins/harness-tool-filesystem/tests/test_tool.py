@@ -334,6 +334,13 @@ def test_a_preview_is_the_diff_or_why_there_will_be_none(workspace: Workspace) -
     assert workspace.tools.preview("filesystem_read", {"path": "f"}) is None
 
 
+def test_a_preview_of_no_change_says_so(workspace: Workspace) -> None:
+    (workspace.root / "f").write_text("one\n")
+    said = "No change: f has this content already.\n"
+    assert workspace.tools.preview("filesystem_write", {"path": "f", "content": "one\n"}) == said
+    assert workspace.tools.preview("filesystem_write", {"path": "g", "content": ""}) == "--- /dev/null\n+++ b/g\n"
+
+
 # ---------------------------------------------------------------------------------- after a crash
 
 
