@@ -9,7 +9,7 @@ import pytest
 from harness_core.kernel.projections.approvals import approval_items, doubt_items, grant_items
 from harness_core.kernel.projections.artifacts import artifact_items, artifact_ref, digest_of_ref
 from harness_core.kernel.projections.event import causes, keeps
-from harness_core.kernel.projections.naming import resolve_session
+from harness_core.kernel.projections.naming import resolve_one, resolve_session
 from harness_core.kernel.projections.report import report_document
 from harness_core.kernel.projections.timeline import timeline
 from harness_core.kernel.projections.transitions import transition_items
@@ -43,6 +43,12 @@ def test_a_session_is_named_by_its_id_or_a_unique_end_and_nothing_is_guessed(ref
     assert caught.value.code == found
     if found == "session.ambiguous":
         assert len(caught.value.facts["candidates"]) == 2
+
+
+@pytest.mark.parametrize(("what", "said"), [("effect", "the id of an effect"), ("session", "the id of a session")])
+def test_what_is_too_short_for_an_id_is_told_in_good_words(what: str, said: str) -> None:
+    with pytest.raises(NotFound, match=f'"eff" is too short for {said}: at least 4 characters'):
+        resolve_one("eff", IDS, what, hint="")
 
 
 def test_the_last_of_no_sessions_is_an_error() -> None:
@@ -199,6 +205,14 @@ def test_the_timeline_says_attempts_escapes_and_marks_what_it_does_not_know() ->
     assert [(line.seq, line.mark) for line in lines] == [(1, "."), (2, "-"), (3, ".")]
     assert "attempt 1 of 2 failed: \\x1b[31mred\\nline" in lines[1].text
     assert "space.opened (unknown" in lines[2].text
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 items"), (1, "1 item"), (2, "2 items, 3 left out")])
+def test_the_timeline_counts_what_a_model_is_given(count: int, said: str) -> None:
+    left_out = 3 if count == 2 else 0
+    log = Log().visit("a")
+    log.add("context.assembled", tokens=1, budget_tokens=9, items=count, left_out=left_out)
+    assert timeline(log.events)[-1].text.endswith(f"context 1/9 tokens, {said}")
 
 
 def test_a_chain_of_causes_ends_at_the_command_and_survives_a_circle() -> None:

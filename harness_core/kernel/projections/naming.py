@@ -69,9 +69,9 @@ def resolve_one(reference: str, ids: Sequence[str], what: str, *, hint: str) -> 
     if reference in ids:
         return reference
     if not reference.strip():
-        raise NotFound(f"an empty text is no {what} id", code=f"{what}.not_found", hint=hint)
+        raise NotFound(f"an empty text is no id of {_a(what)}", code=f"{what}.not_found", hint=hint)
     if len(reference) < _SHORTEST:
-        message = f'"{reference}" is too short for a {what} id: at least {_SHORTEST} characters of either end'
+        message = f'"{reference}" is too short for the id of {_a(what)}: at least {_SHORTEST} characters of either end'
         raise NotFound(message, code=f"{what}.not_found", hint=hint)
     fitting = [one for one in ids if one.startswith(reference) or one.endswith(reference)]
     if len(fitting) == 1:
@@ -85,3 +85,7 @@ def resolve_one(reference: str, ids: Sequence[str], what: str, *, hint: str) -> 
         hint="type more of it",
         candidates=fitting,
     )
+
+
+def _a(what: str) -> str:
+    return f"{'an' if what[0] in 'aeiou' else 'a'} {what}"

@@ -83,9 +83,10 @@ def _retried(payload: Payload, place: Place) -> Said:
 
 def _context(payload: Payload, place: Place) -> Said:
     left = f", {payload['left_out']} left out" if payload["left_out"] else ""
+    items = f"{payload['items']} item{'s' if payload['items'] != 1 else ''}"
     return ".", (
         f"{place.stage}: attempt {place.attempt} of {place.max_attempts}, context "
-        f"{payload['tokens']}/{payload['budget_tokens']} tokens, {payload['items']} items{left}"
+        f"{payload['tokens']}/{payload['budget_tokens']} tokens, {items}{left}"
     )
 
 
