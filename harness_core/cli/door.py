@@ -25,6 +25,8 @@ _READER_GONE: Final = 1  # whoever read stdout has stopped: nothing more is said
 _UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EAGAIN}
 """What a stream that is full, lost or not for writing says to whoever prints; others who write name their file."""
 
+_GROUP_ALONE: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""Its message is the group's whole help; before click 8.2 that was no error."""
 _REPORT: Final = "run it again with --debug and report what it prints"
 
 
@@ -64,7 +66,7 @@ def run(argv: Sequence[str], env: Mapping[str, str] = os.environ) -> int:
 def _ended(words: Sequence[str], options: GlobalOptions) -> int:
     """Run the command; one of a plugin may end in any way that click knows."""
     try:
-        code = _exit(harness.main(args=list(words), prog_name="harness", obj=options, standalone_mode=False))
+        code = _exit(harness.main(list(words), "harness", standalone_mode=False, obj=options, color=_colour(options)))
     except SystemExit as error:
         code = _left(error.code)
     try:
@@ -74,6 +76,11 @@ def _ended(words: Sequence[str], options: GlobalOptions) -> int:
         if code == 0:
             raise  # else the command's own end says more, that its terminal was closed for example
     return code
+
+
+def _colour(options: GlobalOptions) -> bool | None:
+    """What click does with colour that commands print through it: none with ``--plain``, else what it finds out."""
+    return False if options.plain else None
 
 
 def _exit(found: Any) -> int:
@@ -106,6 +113,9 @@ def _write(document: Mapping[str, Any]) -> None:
 def _usage(error: Exception, as_json: bool) -> int:
     message = error.format_message() if isinstance(error, click.UsageError) else str(error)
     context = error.ctx if isinstance(error, click.UsageError) else None
+    if isinstance(error, _GROUP_ALONE) and not as_json:
+        complain(message)
+        return USAGE
     hint = f"see: {context.command_path} --help" if context else "see: harness --help"
     if as_json:
         _write(_document("usage", message, hint))

@@ -179,6 +179,24 @@ def test_shared_options_are_taken_out_and_what_follows_the_dashes_is_left_alone(
         split_globals(["--project"], {})
 
 
+@pytest.mark.parametrize(("words", "shown"), [(["--plain"], "red"), ([], "\x1b[31mred\x1b[0m")])
+def test_plain_takes_the_colour_from_what_any_command_prints(
+    words: list[str], shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(probe, "callback", lambda **_: click.secho("red", fg="red"))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["probe", *words]) == 0
+    assert capsys.readouterr().out == f"{shown}\n"
+
+
+def test_the_package_is_the_command() -> None:
+    found = _python("-m", "harness_core", "--version")
+    assert (found.returncode, found.stdout) == (0, f"harness {harness_core.__version__}\n")
+    assert _python("-m", "harness_core", "nope").returncode == 2
+
+
 def test_the_help_lists_only_commands_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     bare = capsys.readouterr().out
