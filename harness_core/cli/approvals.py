@@ -14,22 +14,27 @@ from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.naming import resolve_one
 from harness_hookspecs.errors import CodecError
 from harness_hookspecs.kit.codec import loads
-from harness_hookspecs.kit.render import clip_line, escape_for_terminal, escape_line, labels, table
+from harness_hookspecs.kit.render import clip_line, escape_for_terminal, escape_line, labels
 
-from .hosting import SESSION, open_host, usage_error
+from .hosting import open_host, usage_error
+from .named import approval_argument, effect_argument, session_argument
 from .noun import NounGroup
-from .output import emit, json_option
+from .output import emit, json_option, tabled
 from .session_text import content_lines, project_names, short
 from .waiting import doubts, find_item, waiting_items
 
 __all__ = ["approvals"]
 
-_COLUMNS = 140
+_WHAT_COLUMNS = 200
+"""So much of what is asked for stands in a list; ``approvals show`` has all of it."""
 
 
 @click.group(cls=NounGroup, default="list")
 def approvals() -> None:
-    """Show and answer what waits for a decision, and settle effects of which nobody knows whether they happened."""
+    """Show and answer what waits for a decision.
+
+    Effects of which nobody knows whether they happened are settled here as well.
+    """
 
 
 # -- looking ---
@@ -39,7 +44,10 @@ def approvals() -> None:
 @json_option
 @click.pass_context
 def list_approvals(ctx: click.Context) -> None:
-    """List what waits for a person, the longest waiting first; of all projects, because an answer reaches any."""
+    """List what waits for a person, the longest waiting first.
+
+    Of all projects, because an answer reaches any.
+    """
     with open_host(ctx) as host:
         items = waiting_items(host)
     emit(ctx, {"schema": "harness.approvals/1", "items": items}, _listed)
@@ -63,20 +71,24 @@ def _listed(document: Mapping[str, Any]) -> str:
     if not rows:
         return "nothing waits for a decision"
     head = ("id", "session", *(["project"] if several else []), "stage", "tier", "since (UTC)", "what")
-    return "\n".join(table(head, rows, columns=_COLUMNS))
+    return tabled(head, rows)
 
 
 def _what(item: Mapping[str, Any]) -> str:
-    said = f"{item['name']} {json.dumps(item['args'], ensure_ascii=False)}"
+    arguments = escape_line(json.dumps(item["args"], ensure_ascii=False))
+    said = clip_line(f"{item['name']} {arguments}", _WHAT_COLUMNS)
     return f"in doubt: {said}" if item["kind"] == "in_doubt" else said
 
 
 @approvals.command()
-@click.argument("approval", metavar="A")
+@approval_argument
 @json_option
 @click.pass_context
 def show(ctx: click.Context, approval: str) -> None:
-    """Show one approval or effect in doubt: its arguments, the rule that asks, and what an answer is bound to."""
+    """Show one approval or effect in doubt.
+
+    Its arguments, the rule that asks, and what an answer is bound to.
+    """
     with open_host(ctx) as host:
         item = find_item(host, approval)
         preview = host.artifact(artifact_ref(item["preview_ref"])) if item.get("preview_ref") else None
@@ -97,14 +109,11 @@ def _shown(item: Mapping[str, Any], preview: bytes | None) -> str:
     ]
     if item["kind"] == "approval":
         pairs += [("why asked", item["rule"]), ("bound to", f"{item['name']}, sha256 {item['digest']}")]
-    lines = labels(pairs)
+    lines = labels(pairs)  # unbroken: what is approved is to be seen as it is
     if preview is not None:
-        shown = (
-            content_lines(preview)
-            if item["subject"] == "artifact"
-            else escape_for_terminal(item["preview"]).split("\n")
-        )
-        lines += ["", *(f"  {line}" for line in shown)]
+        text = escape_for_terminal(item["preview"]).split("\n")
+        artifact = item["subject"] == "artifact"
+        lines += ["", *(content_lines(preview, indent=2) if artifact else (f"  {line}" for line in text))]
     return "\n".join([*lines, "", *_answered(item)])
 
 
@@ -126,7 +135,7 @@ def _answered(item: Mapping[str, Any]) -> list[str]:
 
 
 @approvals.command()
-@click.argument("approval", metavar="A")
+@approval_argument
 @click.option("--approve", is_flag=True, help="Yes, this once.")
 @click.option("--deny", is_flag=True, help="No.")
 @click.option("--auto-session", is_flag=True, help="Yes, and to this tool for the session.")
@@ -135,7 +144,10 @@ def _answered(item: Mapping[str, Any]) -> list[str]:
 @json_option
 @click.pass_context
 def answer(ctx: click.Context, /, approval: str, **given: Any) -> int:
-    """Answer an approval; the first answer stands, from wherever it came, and a later one is exit 1."""
+    """Answer an approval; the first answer stands.
+
+    From wherever it came: a later one is exit 1.
+    """
     decision = _one_of(given, "approve", "deny", "auto_session")
     from harness_core.shell.answering import Answered
 
@@ -174,14 +186,17 @@ def _answer_text(document: Mapping[str, Any]) -> str:
 
 
 @approvals.command()
-@click.argument("effect", metavar="EFFECT")
+@effect_argument
 @click.option("--happened", is_flag=True, help="It did; its value may be given.")
 @click.option("--never-happened", is_flag=True, help="It did not; it may run now.")
 @click.option("--value", metavar="JSON", help="With --happened: what it gave.")
 @json_option
 @click.pass_context
 def settle(ctx: click.Context, /, effect: str, value: str | None, **given: Any) -> None:
-    """Say whether an effect in doubt happened; without that it is never run again by itself."""
+    """Say whether an effect in doubt happened.
+
+    Without that it is never run again by itself.
+    """
     outcome = _one_of(given, "happened", "never_happened")
     if value is not None and outcome != "happened":
         raise usage_error("--value only goes with --happened")
@@ -216,11 +231,14 @@ def _settled(document: Mapping[str, Any]) -> str:
 
 
 @approvals.command()
-@click.argument("session", metavar=f"[{SESSION}]", required=False)
+@session_argument(without="all sessions of this project")
 @json_option
 @click.pass_context
 def history(ctx: click.Context, session: str | None) -> None:
-    """List every approval of this project's sessions, or of one: who answered, how, and what it was bound to."""
+    """List every approval of this project's sessions, or of one.
+
+    Who answered, how, and what the answer was bound to.
+    """
     with open_host(ctx) as host:
         items = host.approvals(session, history=True, every_project=False)
     emit(ctx, {"schema": "harness.approvals/1", "items": items}, _history)
@@ -241,14 +259,17 @@ def _history(document: Mapping[str, Any]) -> str:
         for item in document["items"]
     ]
     head = ("id", "session", "tier", "status", "by", "asked (UTC)", "digest", "what")
-    return "\n".join(table(head, rows, columns=_COLUMNS)) if rows else "no approval was ever asked for"
+    return tabled(head, rows) if rows else "no approval was ever asked for"
 
 
 @approvals.command()
 @json_option
 @click.pass_context
 def grants(ctx: click.Context) -> None:
-    """List the grants of this project's sessions; each is for one tool at one tier and ends with its session."""
+    """List the grants of this project's sessions.
+
+    Each is for one tool at one tier and ends with its session.
+    """
     with open_host(ctx) as host:
         items = [
             item for one in host.sessions() for item in grant_items(map(decoded, host.events(one["id"])), one["id"])
@@ -270,5 +291,4 @@ def _granted(document: Mapping[str, Any]) -> str:
     ]
     if not rows:
         return "no grant"
-    lines = table(("tool", "tier", "state", "session", "by", "at (UTC)"), rows)
-    return "\n".join(clip_line(line, _COLUMNS) for line in lines)
+    return tabled(("tool", "tier", "state", "session", "by", "at (UTC)"), rows)

@@ -6,20 +6,28 @@ import base64
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness_core.kernel.projections.naming import LAST
+from harness_core.kernel.projections.artifacts import artifact_ref, digest_of_ref
+from harness_core.kernel.projections.naming import resolve_one
 from harness_hookspecs.errors import CodecError
 from harness_hookspecs.kit.codec import loads
-from harness_hookspecs.kit.render import escape_for_terminal, table
+from harness_hookspecs.kit.render import escape_for_terminal
 
-from .hosting import SESSION, open_host
+from .hosting import open_host
+from .named import session_argument
 from .noun import NounGroup
-from .output import emit, json_option, wants_json, write_document
+from .output import emit, json_option, tabled, wants_json, write_document
+from .session_text import ref_shown
+
+if TYPE_CHECKING:
+    from harness_core.shell.host import Host
 
 __all__ = ["artifacts"]
+
+_SCHEME = artifact_ref("")
 
 
 @click.group(cls=NounGroup, default="list")
@@ -28,7 +36,7 @@ def artifacts() -> None:
 
 
 @artifacts.command("list", hidden=True)
-@click.argument("session", metavar=f"[{SESSION}]", default=LAST)
+@session_argument()
 @json_option
 @click.pass_context
 def list_artifacts(ctx: click.Context, session: str) -> None:
@@ -47,13 +55,13 @@ def _listed(document: Mapping[str, Any]) -> str:
             f"{item['stage']}#{item['visit']}",
             str(item["attempt"]),
             str(item["seq"]),
-            item["ref"],
+            ref_shown(item["ref"]),
         )
         for item in document["items"]
     ]
     if not rows:
         return f"session {document['session_id'][-8:]} has no accepted artifact"
-    return "\n".join(table(("type", "status", "stage", "attempt", "seq", "reference"), rows))
+    return tabled(("type", "status", "stage", "attempt", "seq", "reference"), rows)
 
 
 @artifacts.command()
@@ -61,8 +69,13 @@ def _listed(document: Mapping[str, Any]) -> str:
 @json_option
 @click.pass_context
 def get(ctx: click.Context, ref: str) -> None:
-    """Print the content behind artifact://sha256-... as it is; on a terminal with what could trick it made visible."""
+    """Print the content behind a reference as it is.
+
+    On a terminal what could trick it is made visible. REF is artifact://sha256-... or either end of its 64 digits, four
+    or more of them.
+    """
     with open_host(ctx) as host:
+        ref = _find(host, ref)
         content = host.artifact(ref)
     if wants_json(ctx):
         write_document({"schema": "harness.artifact/1", "ref": ref, "size_bytes": len(content), **_content(content)})
@@ -70,6 +83,17 @@ def get(ctx: click.Context, ref: str) -> None:
         click.echo(escape_for_terminal(content.decode(errors="replace")))
     else:
         click.echo(content, nl=False)
+
+
+def _find(host: Host, reference: str) -> str:
+    """The reference that is meant: a whole one as it is, an end of one among the accepted artifacts of all projects."""
+    if digest_of_ref(reference) is not None:
+        return reference
+    known: dict[str, str] = {
+        ref.removeprefix(_SCHEME): ref for one in host.sessions(every_project=True) for ref in one["artifacts"]
+    }
+    hint = "harness artifacts S lists those of a session"
+    return known[resolve_one(reference.lower().removeprefix(_SCHEME), list(known), "artifact", hint=hint)]
 
 
 def _content(content: bytes) -> dict[str, Any]:

@@ -69,7 +69,10 @@ def config(ctx: click.Context) -> None:
 @json_option
 @click.pass_context
 def check(ctx: click.Context) -> None:
-    """Check every file and what it names; exit 3 names each problem with file:line:col, 4: there is no file at all."""
+    """Check every file and what it names.
+
+    Exit 3 names each problem with file:line:col; 4: there is no file at all.
+    """
     found = load(ctx)
     here = found.project is not None and has_project(found.project)
     outside = "" if here else no_project(Path(str(found.project)))
@@ -173,7 +176,10 @@ def _value(value: Any) -> str:
 @json_option
 @click.pass_context
 def explain(ctx: click.Context, key: str) -> None:
-    """Explain a key, for example run.max_depth: what each layer says, which wins and why the others lose."""
+    """Explain a key, for example run.max_depth.
+
+    What each layer says of it, which wins and why the others lose.
+    """
     found = load(ctx)
     keys = [explanation.document() for explanation in found.explain(key)]
     emit(ctx, {"schema": "harness.config_explain/1", "key": key, "order": ORDER, "keys": keys}, _explained)
@@ -198,7 +204,10 @@ def _voice(voice: Mapping[str, Any]) -> str:
 @json_option
 @click.pass_context
 def schema(ctx: click.Context, name: str | None) -> None:
-    """Print a JSON Schema: of one of the six files, of a document or of a wire type; without NAME list the names."""
+    """Print a JSON Schema, or without NAME the names there are.
+
+    They are of the six files, of documents and of wire types.
+    """
     if name is None:
         names = [{"name": one} for one in published_names()]
         emit(
@@ -221,7 +230,10 @@ def schema(ctx: click.Context, name: str | None) -> None:
 @json_option
 @click.pass_context
 def trust(ctx: click.Context, directory: str | None, dry_run: bool) -> None:
-    """Trust what the files of a project set, as they are now; a change of those settings asks again."""
+    """Trust what a project's files set.
+
+    As they are now: a change of those settings asks again.
+    """
     from harness_core.shell.ports import make_ports
 
     found = load(ctx, project=directory, quiet=True)  # what it would warn of is what this prints

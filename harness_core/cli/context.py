@@ -11,7 +11,8 @@ import click
 from harness_hookspecs.errors import NotFound
 from harness_hookspecs.kit.render import clip_line, clip_lines, escape_for_terminal, escape_line
 
-from .hosting import SESSION, open_host, usage_error
+from .hosting import open_host, usage_error
+from .named import session_argument
 from .output import emit, json_option
 
 __all__ = ["context"]
@@ -25,13 +26,16 @@ def context() -> None:
 
 
 @context.command()
-@click.argument("session", metavar=SESSION)
+@session_argument()
 @click.argument("visit", metavar="VISIT", required=False)
 @click.option("--full", is_flag=True, help="Whole texts instead of their first lines.")
 @json_option
 @click.pass_context
 def show(ctx: click.Context, session: str, visit: str | None, full: bool) -> None:
-    """Show the context of a stage visit: its id, STAGE for the last visit of a stage, or STAGE#N (the first is 0)."""
+    """Show the context of a stage visit.
+
+    VISIT is its id, STAGE for the last visit of a stage, or STAGE#N (the first is 0).
+    """
     with open_host(ctx) as host:
         try:
             document = host.context(session, visit or "")

@@ -22,7 +22,9 @@ TEXT = "What is new in version 1.1?"
 @json_option
 @click.pass_context
 def demo(ctx: click.Context, directory: str | None) -> int:
-    """The main job with a scripted model: no weights, no key, no network.
+    """The main job with a scripted model: no key, no network.
+
+    No weights are needed either.
 
     Makes a small project in DIR (default: demo in the cache folder) and runs one session there: context from git, two
     stages, a reply that a check refuses, an approval. What was made stays, to look at and to change.

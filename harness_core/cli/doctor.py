@@ -40,7 +40,10 @@ _MARKS = {"ok": "ok", "warning": "!!", "problem": "XX"}
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, fix: bool) -> None:
-    """Find out what is wrong with the installation; new plugins are tried in a child process. Exit 3 for a problem."""
+    """Find out what is wrong with the installation.
+
+    New plugins are tried in a child process. Exit 3 for a problem.
+    """
     from harness_core.shell.config.folders import folders_of
     from harness_core.shell.layers import layers_of
 

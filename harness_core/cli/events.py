@@ -11,18 +11,19 @@ import click
 
 from harness_core.kernel.projections.artifacts import artifact_ref
 from harness_core.kernel.projections.event import causes, decoded, event_documents, expanded_view, keeps
-from harness_core.kernel.projections.naming import LAST, resolve_one
+from harness_core.kernel.projections.naming import resolve_one
 from harness_core.kernel.projections.timeline import Line, Timeline
 from harness_hookspecs.errors import HarnessError, NotFound
 from harness_hookspecs.events import CATEGORIES
 from harness_hookspecs.kit.codec import loads_trusted
-from harness_hookspecs.kit.render import clip_line, escape_line, labels
+from harness_hookspecs.kit.render import clip_line, escape_line, labels, width, wrap
 from harness_hookspecs.store import GENESIS_HASH, StoredEvent
 
 from .errors import INTERRUPTED, error_document, exit_of
-from .hosting import SESSION, open_host, usage_error
+from .hosting import open_host, usage_error
+from .named import session_argument
 from .noun import NounGroup
-from .output import complain, emit, json_lines_option, json_option, wants_json
+from .output import columns, complain, emit, json_lines_option, json_option, wants_json
 
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
@@ -46,7 +47,7 @@ class _Wanted(NamedTuple):
 
 
 @events.command(hidden=True)
-@click.argument("session", metavar=f"[{SESSION}]", default=LAST)
+@session_argument()
 @click.option("--type", "types", metavar="GLOB", default="*", help="Only types that fit, validation.* for example.")
 @click.option("--category", type=click.Choice(CATEGORIES), help="Only this category.")
 @click.option("--from", "first", type=click.IntRange(min=1), metavar="SEQ", default=1, help="From this event on.")
@@ -66,6 +67,8 @@ def show(ctx: click.Context, /, session: str, **given: Any) -> int:
         shown = 0
         with open_host(ctx) as host:
             for stored, document, line in _documents(host, host.find(session), wanted):
+                if not shown and not wants_json(ctx):
+                    click.echo(_HEAD)
                 _print(ctx, host, stored, document, line, expand=given["expand"])
                 shown += 1
         if not shown:
@@ -116,21 +119,35 @@ def _print(
         click.echo(_text(stored, document, line, expand=expand))
 
 
+_TYPE_AT = 17
+_HEAD = f"{'seq':>5}  {'time UTC':<8}  {'type':<30}  what"
+_SAYS_NOTHING = ("id", "ref", "digest", "hash", "effect_class", "effectclass")
+
+
 def _text(stored: StoredEvent, document: Mapping[str, Any], line: Line | None, *, expand: bool) -> str:
     text = line.text if line is not None else _scalars(document["payload"])
-    head = f"{stored.seq:>5}  {stored.timestamp[11:23]}  {document['category']:<11}  {stored.type:<30}  {text}".rstrip()
-    if not expand:
-        return head
-    payload = json.dumps(document["payload"], indent=2)  # plain ASCII, so nothing in it can move the cursor
-    return "\n".join([head, *(f"       {one}" for one in payload.splitlines())])
+    lines = _placed(f"{stored.seq:>5}  {stored.timestamp[11:19]}  {stored.type:<30}  ", text)
+    if expand:
+        payload = json.dumps(document["payload"], indent=2)  # plain ASCII, so nothing in it can move the cursor
+        lines += [f"       {one}" for one in payload.splitlines()]
+    return "\n".join(lines)
+
+
+def _placed(head: str, text: str) -> list[str]:
+    """The text in its column, or where a terminal has no room for it there, right after the type, or else below it."""
+    room = columns()
+    for before in (head, f"{head.rstrip()}  "):
+        if not room or width(before) + width(text) <= room:
+            return [f"{before}{text}".rstrip()]
+    return [head.rstrip(), *(" " * _TYPE_AT + part for part in wrap(text, max(room - _TYPE_AT, _TYPE_AT)))]
 
 
 def _scalars(payload: Mapping[str, Any]) -> str:
-    """What of a payload says something to people: short values that are no ids and no digests."""
+    """What of a payload says something to people: short values that are no ids, no digests and not empty."""
     said = {
         name: value
         for name, value in payload.items()
-        if isinstance(value, (str, int, float)) and not name.lower().endswith(("id", "ref", "digest", "hash"))
+        if isinstance(value, (str, int, float)) and value != "" and not name.lower().endswith(_SAYS_NOTHING)
     }
     return clip_line(escape_line("  ".join(f"{name}={value}" for name, value in said.items())), 100)
 
@@ -143,7 +160,10 @@ def _scalars(payload: Mapping[str, Any]) -> str:
 @json_option
 @click.pass_context
 def trace(ctx: click.Context, event: str) -> None:
-    """Show what caused an event, back to the command that everything began with. EVENT is an id or S:SEQ."""
+    """Show what caused an event, back to the first command.
+
+    EVENT is the id of an event, or S:SEQ.
+    """
     with open_host(ctx) as host:
         session_id, event_id = _find(host, event)
         chain_of = causes((document for _, document in event_documents(host.events(session_id))), event_id)
@@ -185,11 +205,14 @@ def _traced(document: Mapping[str, Any]) -> str:
 
 
 @events.command()
-@click.argument("session", metavar=SESSION)
+@session_argument()
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, session: str) -> int:
-    """Prove a session's log: every event, its end, and all content; exit 15 when it does not verify."""
+    """Prove a session's log: every event, its end and all content.
+
+    Exit 15 when it does not verify.
+    """
     with open_host(ctx) as host:
         document = host.verify(session)
     emit(ctx, document, _verified)

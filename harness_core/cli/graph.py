@@ -9,19 +9,23 @@ import click
 
 from harness_core.kernel.projections.drawing import FORMATS
 
-from .hosting import SESSION, open_host
+from .hosting import open_host
+from .named import session_argument
 from .output import emit, json_option, write_document
 
 __all__ = ["graph"]
 
 
 @click.command()
-@click.argument("session", metavar=f"[{SESSION}]", required=False)
+@session_argument(without="the configured stages")
 @click.option("--format", "form", type=click.Choice([*FORMATS, "json"]), default="mermaid", show_default=True)
 @json_option
 @click.pass_context
 def graph(ctx: click.Context, session: str | None, form: str) -> None:
-    """Draw the configured stages, or with a session what it did: how often each way was taken."""
+    """Draw the stages or what a session did.
+
+    Without a session the stages as configured, with one how often each way was taken.
+    """
     with open_host(ctx) as host:
         document = host.graph(session)
     if form == "json":

@@ -10,10 +10,12 @@ import click
 
 from harness_core import __version__
 
+from .named import SESSION_IS
+
 __all__ = ["COMMANDS", "LazyGroup", "harness"]
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "demo": ("harness_core.cli.demo:demo", "The main job with a scripted model: no weights, no key, no network."),
+    "demo": ("harness_core.cli.demo:demo", "The main job with a scripted model: no key, no network."),
     "init": ("harness_core.cli.init:init", "Write ./.harness with six commented files."),
     "run": ("harness_core.cli.run:run", "Run one session to its end or to a pause."),
     "resume": ("harness_core.cli.run:resume", "Go on with a session that stopped."),
@@ -35,7 +37,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "config": ("harness_core.cli.config:config", "Check, show and explain the configuration."),
     "trust": ("harness_core.cli.config:trust", "Trust what a project's files set."),
     "plugins": ("harness_core.cli.plugins:plugins", "List, inspect and check plugins."),
-    "models": ("harness_core.cli.models:models", "List, probe and load models."),
+    "models": ("harness_core.cli.models:models", "List and probe models."),
     "roles": ("harness_core.cli.roles:roles", "Personas and who answers for them."),
     "tasks": ("harness_core.cli.tasks:tasks", "Coding tasks for runners."),
     "export": ("harness_core.cli.export:export", "Export events, reports and training data."),
@@ -95,17 +97,22 @@ def _is_there(module: str) -> bool:
     return find_spec(module) is not None
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["--help", "-h"]})
+_HELP: Final = f"""Harness: an orchestration kernel. These options may stand before or after a command.
+
+Every command takes --json and then prints one JSON document; only events prints JSON Lines, one document a line.
+
+{SESSION_IS}.
+"""
+
+
+@click.group(cls=LazyGroup, help=_HELP, context_settings={"help_option_names": ["--help", "-h"]})
 @click.version_option(__version__, message="harness %(version)s")
 @click.option("--project", metavar="DIR", help="The folder that holds .harness; default: the nearest one upwards.")
 @click.option(
     "--no-plugin", metavar="ID", multiple=True, help="Leave a plugin out; also HARNESS_DISABLE_PLUGINS=ID,ID."
 )
 @click.option("--no-plugins", is_flag=True, help="Leave all plugins out.")
-@click.option("--plain", is_flag=True, help="No colour and no redrawing; also NO_COLOR and TERM=dumb.")
+@click.option("--plain", is_flag=True, help="No colour and no redrawing, from plugins too; also NO_COLOR, TERM=dumb.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def harness(**options: Any) -> None:
-    """Harness: an orchestration kernel. These options may stand before or after a command.
-
-    Every command takes --json and then prints one JSON document; only events prints JSON Lines, one document a line.
-    """
+    """Run one command of those in the table."""

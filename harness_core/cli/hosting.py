@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from harness_hookspecs.store import StoredEvent
 
 __all__ = [
-    "SESSION",
     "budget_of",
     "model_overrides",
     "open_host",
@@ -25,10 +24,6 @@ __all__ = [
     "terminal",
     "usage_error",
 ]
-
-SESSION = "S"
-"""How a session is written in usage lines: its id, either end of it, or @last."""
-
 
 def open_host(
     ctx: click.Context,

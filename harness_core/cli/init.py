@@ -26,7 +26,10 @@ __all__ = ["init"]
 @json_option
 @click.pass_context
 def init(ctx: click.Context, force: bool) -> None:
-    """Write ./.harness with six commented files, and trust what they set."""
+    """Write ./.harness with six commented files.
+
+    What they set is trusted.
+    """
     from harness_core.shell.plugins.index import open_index
     from harness_core.shell.ports import make_ports
 

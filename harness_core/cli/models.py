@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness_hookspecs.kit.render import escape_line, labels, table
+from harness_hookspecs.kit.render import escape_line, labels
 
-from .output import complain, emit, json_option, options_of
+from .output import complain, emit, json_option, labelled, options_of, tabled
 
 if TYPE_CHECKING:
     from harness_core.shell.config.effective import EffectiveConfig
@@ -24,7 +24,10 @@ __all__ = ["models"]
 @json_option
 @click.pass_context
 def models(ctx: click.Context) -> None:
-    """List and probe models, and show the processes that hold them."""
+    """List and probe models.
+
+    The processes that hold them are shown as well.
+    """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_models)
 
@@ -51,7 +54,10 @@ def _open(ctx: click.Context) -> tuple[EffectiveConfig, Catalogue, Ports]:
 @json_option
 @click.pass_context
 def list_models(ctx: click.Context) -> None:
-    """List the models of models.yaml; no provider is imported and nothing is loaded."""
+    """List the models of models.yaml.
+
+    No provider is imported and nothing is loaded.
+    """
     from harness_core.shell.model_entries import entry_rows, no_model
 
     config, catalogue, _ = _open(ctx)
@@ -76,7 +82,7 @@ def _listed(document: Mapping[str, Any], nothing: str, fix: str) -> str:
     for item in items:
         if item["reason"]:
             complain(f"harness: {labels([(item['name'], item['reason'])])[0]}")
-    return "\n".join(table(("model", "provider", "context", "capabilities", "path"), rows))
+    return tabled(("model", "provider", "context", "capabilities", "path"), rows, optional=("capabilities", "path"))
 
 
 # ------------------------------------------------------------------------------------------------------ ps
@@ -101,7 +107,7 @@ def _shown(document: Mapping[str, Any]) -> str:
         [str(item["pid"]), item["model"] or "?", item["backend"] or "?", item["state"], _mib(item["memory_bytes"])]
         for item in document["items"]
     ]
-    return "\n".join(table(("pid", "model", "backend", "state", "memory"), rows)) if rows else "no model is loaded"
+    return tabled(("pid", "model", "backend", "state", "memory"), rows) if rows else "no model is loaded"
 
 
 def _mib(size_bytes: int | None) -> str:
@@ -145,4 +151,4 @@ def _probed(document: Mapping[str, Any]) -> str:
         ("took", f"{document['seconds']:.2f} s"),
     ]
     pairs += [(key, str(value)) for key, value in document["detail"].items() if not isinstance(value, Mapping)]
-    return "\n".join(labels(pairs))
+    return "\n".join(labelled(pairs))

@@ -39,10 +39,16 @@ class NounGroup(click.Group):
         if self.list_commands(ctx):
             formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="       ")
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Say what the group is for and then what the default does, its arguments included."""
+        super().format_help_text(ctx, formatter)
+        self.commands[self.default].format_help_text(ctx, formatter)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options of the default and then the commands."""
         default = self.commands[self.default]
-        records = [record for param in default.get_params(ctx) if (record := param.get_help_record(ctx)) is not None]
+        options = [param for param in default.get_params(ctx) if not isinstance(param, click.Argument)]
+        records = [record for param in options if (record := param.get_help_record(ctx)) is not None]
         with formatter.section("Options"):
             formatter.write_dl(records)
         self.format_commands(ctx, formatter)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -11,7 +12,20 @@ import click
 
 from .options import GlobalOptions
 
-__all__ = ["complain", "emit", "json_lines_option", "json_option", "options_of", "say", "wants_json", "write_document"]
+__all__ = [
+    "columns",
+    "complain",
+    "emit",
+    "fitted",
+    "json_lines_option",
+    "json_option",
+    "labelled",
+    "options_of",
+    "say",
+    "tabled",
+    "wants_json",
+    "write_document",
+]
 
 _KEY: Final = "harness_core.json"
 
@@ -65,6 +79,38 @@ def emit(ctx: click.Context, document: Mapping[str, Any], render: Callable[[Mapp
 def write_document(document: Mapping[str, Any]) -> None:
     """Print a document in plain ASCII, which any terminal and any pipe can carry."""
     click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def columns() -> int:
+    """Columns of the terminal that text is printed on; 0 when it goes to a file or a program, which get it unbroken."""
+    if not sys.stdout or not sys.stdout.isatty():
+        return 0
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
+
+
+def tabled(head: Sequence[str], rows: Iterable[Sequence[str]], *, optional: Collection[str] = ()) -> str:
+    """A table that fits the terminal; ``optional`` columns are left out there when they say nothing in any row."""
+    from harness_hookspecs.kit.render import table
+
+    return "\n".join(table(head, rows, columns=columns(), optional=optional))
+
+
+def labelled(pairs: Iterable[tuple[str, str]], *, indent: int = 0) -> list[str]:
+    """Labelled lines that fit the terminal."""
+    from harness_hookspecs.kit.render import labels
+
+    room = columns()
+    return [" " * indent + line for line in labels(pairs, columns=max(room - indent, 1) if room else 0)]
+
+
+def fitted(line: str) -> str:
+    """One escaped line, broken to fit the terminal."""
+    from harness_hookspecs.kit.render import wrap
+
+    room = columns()
+    return "\n".join(wrap(line, room)) if room else line
 
 
 def say(ctx: click.Context, text: str) -> None:

@@ -30,7 +30,10 @@ __all__ = ["check"]
 @json_option
 @click.pass_context
 def check(ctx: click.Context, target: str | None, run_code: bool) -> None:
-    """Check plugins, all or one, installed or in a folder; exit 3 when there are findings."""
+    """Check plugins, all or one, installed or in a folder.
+
+    Exit 3 when there are findings.
+    """
     rows, tried = (_check_folder if target and os.path.isdir(target) else _check_installed)(ctx, target, run_code)
     found = check_rows(rows, tried)
     items = [finding._asdict() for finding in found]

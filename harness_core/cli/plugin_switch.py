@@ -31,7 +31,10 @@ _FILE = "harness.yaml"
 @json_option
 @click.pass_context
 def disable(ctx: click.Context, plugin: str) -> None:
-    """Leave a plugin out from now on: writes plugins.disable of the project's harness.yaml, else of your own."""
+    """Leave a plugin out from now on.
+
+    Writes plugins.disable of the project's harness.yaml, else of your own.
+    """
     row = Catalogue(open_index()).row(plugin)
     record = row.record
     name = record.distribution if row.code == "HP020" else record.id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +11,7 @@ import click
 from harness_core.shell.plugins.index import Index, open_index
 from harness_core.shell.plugins.listing import STATUSES, Listing, configuration_state, kept_listing
 
-from .output import complain, emit, json_option, options_of
+from .output import complain, emit, json_option, labelled, options_of, tabled
 
 if TYPE_CHECKING:
     from harness_core.shell.plugins.catalogue import Catalogue
@@ -98,7 +98,7 @@ def find_project(start: str | None) -> str:
 
 
 @plugins.command("list")
-@click.option("--kind", type=click.Choice(_KINDS), help="Only those that provide this kind.")
+@click.option("--kind", metavar="KIND", type=click.Choice(_KINDS), help=f"Only those of a kind: {', '.join(_KINDS)}.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only those with this status.")
 @click.option("--no-cache", is_flag=True, help="Read everything again, and forget how first imports went.")
 @json_option
@@ -106,7 +106,10 @@ def find_project(start: str | None) -> str:
 def list_plugins(
     ctx: click.Context, kind: str | None = None, status: str | None = None, no_cache: bool = False
 ) -> None:
-    """List the installed plugins, broken ones with the reason; none is imported."""
+    """List the installed plugins, broken ones with the reason.
+
+    None is imported.
+    """
     options = options_of(ctx)
     index = open_index(fresh=no_cache)
     state = configuration_state(find_project(options.project), os.environ)
@@ -131,29 +134,17 @@ def _is_wanted(item: Mapping[str, Any], kind: str | None, status: str | None) ->
 
 
 def _listed(document: Mapping[str, Any]) -> str:
-    from harness_hookspecs.kit.render import table
-
     if not document["items"]:
         return "no plugins"
-    head = ("id", "version", "status", "spec", "lock", "origin", "touches", "provides")  # the long ones last
-    lines = table(head, map(_cells, document["items"]))
+    head = ("id", "version", "status", "origin", "provides")
+    lines = tabled(head, map(_cells, document["items"]))
     reasons = [f"{item['id']}: {item['reason']}" for item in document["items"] if item["reason"]]
-    return "\n".join([*lines, *map(_line, reasons)])
+    return "\n".join([lines, *map(_line, reasons)])
 
 
 def _cells(item: Mapping[str, Any]) -> tuple[str, ...]:
     provides = " ".join(f"{one['kind']}:{one['name']}" for one in item["provides"]) or "-"
-    touches = _touches(item["capabilities"])
-    return (
-        item["id"],
-        item["version"],
-        item["status"],
-        item["spec"] or "-",
-        item["lock"],
-        item["origin"],
-        touches,
-        provides,
-    )
+    return item["id"], item["version"], item["status"], item["origin"], provides
 
 
 def _touches(capabilities: Any) -> str:
@@ -176,7 +167,10 @@ def _line(text: str) -> str:
 @json_option
 @click.pass_context
 def info(ctx: click.Context, plugin: str) -> None:
-    """Show all that is known of a plugin: manifest, files, origin, settings, and the lines that choose it."""
+    """Show all that is known of a plugin.
+
+    Its manifest, files, origin and settings, and the lines that choose it.
+    """
     catalogue = open_for(ctx)
     emit(ctx, _info(catalogue, catalogue.row(plugin)), _informed)
 
@@ -210,10 +204,6 @@ def _info(catalogue: Catalogue, row: Row) -> dict[str, Any]:
 
 
 def _informed(document: Mapping[str, Any]) -> str:
-    import json
-
-    from harness_hookspecs.kit.render import labels
-
     skipped = {"schema", "provides", "config", "chosen"}
     pairs = [
         (key, _word(value)) for key, value in document.items() if key not in skipped and value not in (None, {}, [])
@@ -221,9 +211,19 @@ def _informed(document: Mapping[str, Any]) -> str:
     pairs += [
         ("provides", f"{one['kind']}:{one['name']} {' '.join(one['roles'])}".rstrip()) for one in document["provides"]
     ]
-    pairs += [("settings", f"{name} {json.dumps(schema)}") for name, schema in document["config"].items() if schema]
+    pairs += [("settings", line) for name, schema in document["config"].items() for line in _settings(name, schema)]
     pairs += [("chosen", f"{one['kind']}:{one['name']} by {one['where']}") for one in document["chosen"]]
-    return "\n".join(labels(pairs))
+    return "\n".join(labelled(pairs))
+
+
+def _settings(offer: str, schema: Mapping[str, Any] | None) -> Iterator[str]:
+    """A line for each key that may be set: what it is when nobody sets it, and what it means."""
+    import json
+
+    for key, said in (schema or {}).get("properties", {}).items():
+        usual = f" = {json.dumps(said['default'])}" if "default" in said else ""
+        meaning = f"  {said['description']}" if "description" in said else ""
+        yield f"{offer} {key}{usual}{meaning}"
 
 
 def _word(value: Any) -> str:
@@ -237,7 +237,10 @@ def _word(value: Any) -> str:
 @json_option
 @click.pass_context
 def why(ctx: click.Context, question: str) -> None:
-    """Show who answers for a role (planner, worker.ai-generate@reviewer) or an offer (tool:git), and why."""
+    """Show who answers for a role or an offer, and why.
+
+    A role is planner or worker.ai-generate@reviewer for example, an offer tool:git.
+    """
     from harness_core.shell.plugins.binding import candidates_for
 
     found = [candidate._asdict() for candidate in candidates_for(open_for(ctx), question)]

@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from harness_core.kernel.projections.naming import LAST
 from harness_hookspecs.kit.render import escape_for_terminal, escape_line
 
-from .hosting import SESSION, open_host, usage_error
+from .hosting import open_host, usage_error
+from .named import session_argument
 from .output import emit, json_option
 
 __all__ = ["prompt"]
@@ -22,25 +24,25 @@ def prompt() -> None:
 
 
 @prompt.command()
-@click.argument("session", metavar=f"[{SESSION}]", required=False)
+@session_argument(without=f"{LAST}, or with --role the configuration")
 @click.option("--seq", type=click.IntRange(min=1), metavar="N", help="The harness.model.called event.")
 @click.option("--role", metavar="R", help="An executor role or a persona: its last question, or what it would be told.")
 @json_option
 @click.pass_context
 def show(ctx: click.Context, session: str | None, seq: int | None, role: str | None) -> None:
-    """Show one question to a model, message by message; by default the session's last one.
+    """Show one question to a model, message by message.
 
-    Without a session, --role R shows the parts of the prompt that R has under the configuration as it is.
+    Without --seq it is the session's last one.
+
+    Without S, --role R shows the parts of the prompt that R has under the configuration as it is.
     """
-    if seq is not None and (role is not None or session is None):
-        raise usage_error("--seq names a call of a session" + ("; --role does not go with it" if session else ""))
-    if session is None and role is None:
-        raise usage_error("a session or --role is needed")
+    if seq is not None and role is not None:
+        raise usage_error("--seq names a call of a session; --role does not go with it")
     with open_host(ctx) as host:
-        if session is None:
-            emit(ctx, host.role_prompt(str(role)), _role_shown)
+        if session is None and role is not None:
+            emit(ctx, host.role_prompt(role), _role_shown)
         else:
-            emit(ctx, host.prompt(session, seq, role=role), lambda one: "\n".join(_shown(one)))
+            emit(ctx, host.prompt(session or LAST, seq, role=role), lambda one: "\n".join(_shown(one)))
 
 
 def _role_shown(document: Mapping[str, Any]) -> str:

@@ -10,8 +10,9 @@ import click
 
 from harness_hookspecs.kit.render import clip_line, escape_line
 
-from .hosting import SESSION, open_host, usage_error
-from .output import emit, json_option
+from .hosting import open_host, usage_error
+from .named import session_argument
+from .output import emit, fitted, json_option
 
 __all__ = ["MODES", "replay"]
 
@@ -23,7 +24,7 @@ _SIDE_COLUMNS = 400
 
 
 @click.command()
-@click.argument("session", metavar=SESSION)
+@session_argument()
 @click.option(
     "--mode",
     type=click.Choice(MODES),
@@ -35,32 +36,34 @@ _SIDE_COLUMNS = 400
 @json_option
 @click.pass_context
 def replay(ctx: click.Context, session: str, mode: str | None, against: str | None) -> int:
-    """Replay a session without a model, a tool or the network; exit 15 names the first event that differs."""
+    """Replay a session without any call.
+
+    No model, tool or network is used; exit 15 names the first event that differs.
+    """
     if against is not None and mode == "full":
         raise usage_error("--against decides again, so it goes with --mode skip-inference")
     chosen = mode or ("full" if against is None else "skip-inference")
     with open_host(ctx) as host:
         document = host.replay(session, chosen, against)
-    emit(ctx, document, _replayed)
+    emit(ctx, document, lambda one: "\n".join(map(fitted, _replayed(one))))
     return 0 if document["equal"] else _DIVERGED
 
 
-def _replayed(document: Mapping[str, Any]) -> str:
+def _replayed(document: Mapping[str, Any]) -> list[str]:
     calls = f"{document['model_calls']} model and {document['tool_calls']} tool calls were made"
     if document["equal"]:
         roles = f", {document['roles_entered']} role calls entered again" if document["roles_entered"] else ""
-        return f"replayed {document['events']} events{roles}; {calls}; state hash {document['state_hash'][:12]} matches"
+        end = f"state hash {document['state_hash'][:12]} matches"
+        return [f"replayed {document['events']} events{roles}; {calls}; {end}"]
     difference = document["diverged"]
     if difference is None:
-        return f"the state after {document['events']} events is not the recorded one: {document['state_hash']}"
-    return "\n".join(
-        [
-            f"diverged at event {difference['seq']}",
-            f"  recorded  {_side(difference['recorded'])}",
-            f"  replayed  {_side(difference['replayed'])}",
-            calls,
-        ]
-    )
+        return [f"the state after {document['events']} events is not the recorded one: {document['state_hash']}"]
+    return [
+        f"diverged at event {difference['seq']}",
+        f"  recorded  {_side(difference['recorded'])}",
+        f"  replayed  {_side(difference['replayed'])}",
+        calls,
+    ]
 
 
 def _side(side: Any) -> str:

@@ -7,11 +7,9 @@ from typing import Any
 
 import click
 
-from harness_core.kernel.projections.naming import LAST
-from harness_hookspecs.kit.render import labels, table
-
-from .hosting import SESSION, open_host
-from .output import emit, json_option
+from .hosting import open_host
+from .named import session_argument
+from .output import emit, json_option, labelled, tabled
 
 __all__ = ["report"]
 
@@ -19,11 +17,14 @@ _COLUMNS = ("calls", "failed", "tokens in", "tokens out", "cached", "reasoning",
 
 
 @click.command()
-@click.argument("session", metavar=f"[{SESSION}]", default=LAST)
+@session_argument()
 @json_option
 @click.pass_context
 def report(ctx: click.Context, session: str) -> None:
-    """Tokens, time and cost of a session; what is not known is never counted as 0."""
+    """Tokens, time and cost of a session.
+
+    What is not known is never counted as 0.
+    """
     with open_host(ctx) as host:
         document = host.report(session)
     emit(ctx, document, _shown)
@@ -42,7 +43,7 @@ def _shown(document: Mapping[str, Any]) -> str:
         ("cost", f"{cost}; unpriced calls: {document['unpriced_calls']}"),
     ]
     sections = [
-        "\n".join(labels(pair for pair in pairs if pair[0] != "unknown" or unknown)),
+        "\n".join(labelled(pair for pair in pairs if pair[0] != "unknown" or unknown)),
         _section("stage", document["stages"], "stage", extra=_attempts),
         _section("persona", document["personas"], "persona"),
         _section("role", document["roles"], "role"),
@@ -72,7 +73,7 @@ def _section(title: str, items: Sequence[Mapping[str, Any]], *names: str, extra:
     if not items:
         return ""
     head = (title, *_COLUMNS, *(("seconds", "attempts") if extra else ()))
-    return "\n".join(table(head, [_row(item, names, extra) for item in items]))
+    return tabled(head, [_row(item, names, extra) for item in items], optional=("cached", "reasoning"))
 
 
 def _row(item: Mapping[str, Any], names: Iterable[str], extra: Any) -> list[str]:
@@ -109,4 +110,4 @@ def _tools(items: Sequence[Mapping[str, Any]]) -> str:
         )
         for item in items
     ]
-    return "\n".join(table(("tool", "calls", "succeeded", "failed", "seconds"), rows))
+    return tabled(("tool", "calls", "succeeded", "failed", "seconds"), rows)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import INTERRUPTED
-from .hosting import SESSION, budget_of, model_overrides, open_host, recorded_flags, settings_of, terminal, usage_error
+from .hosting import budget_of, model_overrides, open_host, recorded_flags, settings_of, terminal, usage_error
+from .named import session_argument
 from .output import complain, emit, json_option, wants_json, write_document
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def budget_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @json_option
 @click.pass_context
 def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
-    """Run one session to its end or to a pause; - reads the text from stdin.
+    """Run one session to its end or to a pause.
+
+    With - the text is read from stdin.
 
     Exits: 0 completed, 1 failed, 10 waits (resumable), 11 denied, 12 budget reached (resumable), 13 no provider,
     14 artifact invalid after retries.
@@ -82,14 +85,17 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
 
 
 @click.command()
-@click.argument("session", metavar=SESSION)
+@session_argument()
 @budget_option
 @on_ask_option("what the session was started with")
 @click.option("--accept-drift", is_flag=True, help="Go on under the configuration as it is now.")
 @json_option
 @click.pass_context
 def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
-    """Go on with a session that stopped. Flags it was started with still hold."""
+    """Go on with a session that stopped.
+
+    Flags it was started with still hold; a limit of --budget is the new total, with what was used before.
+    """
     budget = budget_of(given["budget"])
     with open_host(ctx) as host:
         found = host.find(session)
@@ -105,11 +111,14 @@ def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
 
 
 @click.command()
-@click.argument("session", metavar=SESSION)
+@session_argument(without=None)
 @json_option
 @click.pass_context
 def pause(ctx: click.Context, session: str) -> None:
-    """Stop a session after what is in flight, whichever process runs it."""
+    """Stop a session after what is in flight.
+
+    Whichever process runs it is asked to.
+    """
     with open_host(ctx) as host:
         found = host.find(session)
         host.pause(found)
@@ -117,11 +126,14 @@ def pause(ctx: click.Context, session: str) -> None:
 
 
 @click.command()
-@click.argument("session", metavar=SESSION)
+@session_argument(without=None)
 @json_option
 @click.pass_context
 def cancel(ctx: click.Context, session: str) -> None:
-    """End a session as cancelled, whichever process runs it."""
+    """End a session as cancelled.
+
+    Whichever process runs it is asked to.
+    """
     with open_host(ctx) as host:
         found = host.find(session)
         host.cancel(found)
@@ -203,11 +215,13 @@ def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Ho
 
 
 def _result(host: Host, document: Mapping[str, Any]) -> str:
-    from .session_text import result_text, stage_with_context
+    from .session_text import Beside, result_text, stage_with_context
+    from .waiting import budget_reached
 
     items = host.artifacts(document["id"])[-1:] if document["status"] == "completed" else []
     context = stage_with_context(document, lambda: host.events(document["id"]))
-    return result_text(document, [(item, host.artifact(item["ref"])) for item in items], context)
+    beside = Beside(context, budget_reached(host, document))
+    return result_text(document, [(item, host.artifact(item["ref"])) for item in items], beside)
 
 
 def _forced(ctx: click.Context, number: int) -> None:

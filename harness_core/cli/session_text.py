@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness_hookspecs.kit.render import escape_line, labels
+from harness_hookspecs.kit.render import escape_line
 
 from .errors import exit_of_code
+from .output import columns, fitted, labelled
 
 if TYPE_CHECKING:
     from harness_hookspecs.store import StoredEvent
 
 __all__ = [
+    "Beside",
     "exit_of_session",
     "next_commands",
     "project_names",
+    "ref_shown",
     "result_text",
     "session_text",
     "short",
@@ -27,6 +31,18 @@ __all__ = [
 ]
 
 _SUSPENDED, _BUDGET, _FAILED = 10, 12, 1
+
+
+class Beside(NamedTuple):
+    """What is known of a session beside its document, for what is worth typing next.
+
+    Attributes:
+        context: The stage whose context was assembled last (``stage_with_context``); offered where no model was asked.
+        reached: What the last ``budget.exhausted`` said, for a session that waits for more.
+    """
+
+    context: str | None = None
+    reached: Mapping[str, Any] | None = None
 
 
 def short(session_id: str) -> str:
@@ -38,6 +54,11 @@ def project_names(items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What each project is called in a narrow table: its folder's own name, where no two have the same."""
     names = {item["project"]: PurePath(item["project"]).name for item in items}
     return names if len(set(names.values())) == len(names) else {project: project for project in names}
+
+
+def ref_shown(ref: str) -> str:
+    """A reference to content: whole, but its short id on a terminal, which has no room for 64 digits."""
+    return short(ref) if columns() else ref
 
 
 def exit_of_session(document: Mapping[str, Any]) -> int:
@@ -53,24 +74,19 @@ def exit_of_session(document: Mapping[str, Any]) -> int:
     return _BUDGET if "budget" in kinds and status == "active" else _SUSPENDED
 
 
-def next_commands(document: Mapping[str, Any], context: str | None = None) -> list[str]:
-    """What is worth typing now, the likeliest first.
-
-    Args:
-        document: The session's document.
-        context: The stage whose context was assembled last (``stage_with_context``); offered where no model was asked.
-    """
+def next_commands(document: Mapping[str, Any], beside: Beside = Beside()) -> list[str]:
+    """What is worth typing now, the likeliest first."""
     name, status = short(document["id"]), document["status"]
     if status == "completed":
         return [f"harness report {name}", f"harness replay {name}"]
     if status == "failed":
         unattended = document["failure"]["code"] == "approval.denied_unattended"
-        asked = ["harness run TEXT --on-ask suspend    # leaves the question open, for somebody to answer"]
-        looks = [f"harness transitions {name}", f"harness events {name}", *_shown_to_model(document, context)]
+        asked = ["harness run TEXT --on-ask suspend    # leaves the question open"]
+        looks = [f"harness transitions {name}", f"harness events {name}", *_shown_to_model(document, beside.context)]
         return [*asked, *looks] if unattended else looks
     if status == "cancelled":
         return [f"harness events {name}"]
-    found = [command for waiting in document["waiting"] for command in _settle(waiting, name)]
+    found = [command for waiting in document["waiting"] for command in _settle(waiting, name, beside.reached)]
     budget = any(waiting["kind"] == "budget" for waiting in document["waiting"])
     return found if budget else [*found, f"harness resume {name}"]
 
@@ -106,7 +122,7 @@ def stage_with_context(document: Mapping[str, Any], events: Callable[[], Iterabl
     return found
 
 
-def _settle(waiting: Mapping[str, Any], name: str) -> list[str]:
+def _settle(waiting: Mapping[str, Any], name: str, reached: Mapping[str, Any] | None) -> list[str]:
     kind, what = waiting["kind"], waiting["id"]
     if kind == "approval":
         return [f"harness approvals show {short(what)}", f"harness approvals answer {short(what)} --approve"]
@@ -114,14 +130,33 @@ def _settle(waiting: Mapping[str, Any], name: str) -> list[str]:
         settle = f"harness approvals settle {short(what)}"
         return [f"{settle} --happened", f"{settle} --never-happened"]
     if kind == "budget":
-        return [f"harness resume {name} --budget {what}=N"]
+        total, said = _more(reached)
+        return [f"harness resume {name} --budget {what}={total}  # {said}"]
     return []
 
 
-def session_text(document: Mapping[str, Any], *, current: bool = True, context: str | None = None) -> str:
+def _more(reached: Mapping[str, Any] | None) -> tuple[str, str]:
+    """A limit with which the session goes on: as much again as it had, beyond what it has used and wants next."""
+    if reached is None:
+        return "N", "in total"
+    used, wanted, limit = reached["used"], reached["wanted"], reached["limit"]
+    return str(math.ceil(used + wanted + limit)), f"in total; {math.ceil(used)} used"
+
+
+def session_text(
+    document: Mapping[str, Any],
+    artifacts: Iterable[Mapping[str, Any]],
+    *,
+    beside: Beside = Beside(),
+    current: bool = True,
+) -> str:
     """A session as labelled lines; what is worth typing follows where it is the session as it is now.
 
-    ``context`` is as for ``next_commands``.
+    Args:
+        document: The session's document.
+        artifacts: Its accepted artifacts.
+        beside: What else is known of it.
+        current: Whether it is shown as it is now.
     """
     usage, failure = document["usage"], document["failure"]
     pairs = [
@@ -134,14 +169,14 @@ def session_text(document: Mapping[str, Any], *, current: bool = True, context: 
         ("updated", document["updated_at"]),
         ("events", str(document["last_seq"])),
         ("tokens", tokens_text(usage)),
-        *(("artifact", ref) for ref in document["artifacts"]),
+        *(("artifact", f"{one['stage']}: {one['type']} {ref_shown(one['ref'])}") for one in artifacts),
         *(("waits for", f"{waiting['kind']} {waiting['id']}") for waiting in document["waiting"]),
     ]
     if failure is not None:
         pairs += [("failure", f"{failure['code']}: {failure['message']}")]
         pairs += [("hint", failure["hint"])] if failure["hint"] else []
     pairs += [("state hash", document["state_hash"])]
-    return "\n".join([*labels(pairs), *(_next(document, context) if current else ())])
+    return "\n".join([*labelled(pairs), *(_next(document, beside) if current else ())])
 
 
 def tokens_text(usage: Mapping[str, Any]) -> str:
@@ -156,21 +191,22 @@ def tokens_text(usage: Mapping[str, Any]) -> str:
 def result_text(
     document: Mapping[str, Any],
     artifacts: Iterable[tuple[Mapping[str, Any], bytes]],
-    context: str | None = None,
+    beside: Beside = Beside(),
 ) -> str:
     """What a run gives people at its end: the artifacts in words, how it ended, and what to type next.
 
     Args:
         document: The session's document.
         artifacts: The artifacts to show, each with its content.
-        context: As for ``next_commands``.
+        beside: What else is known of the session.
     """
     lines: list[str] = []
     for item, content in artifacts:
         head = f"{item['stage']}: {item['type']}, status {item['status']}"
-        lines += [escape_line(head), *(f"  {line}" for line in content_lines(content)), f"  {item['ref']}", ""]
-    lines.append(f"session {short(document['id'])} {_ending(document)}; tokens: {tokens_text(document['usage'])}")
-    return "\n".join([*lines, *_hint(document), *_next(document, context)])
+        lines += [fitted(escape_line(head)), *content_lines(content, indent=2), f"  {ref_shown(item['ref'])}", ""]
+    tokens = tokens_text(document["usage"])
+    lines.append(fitted(f"session {short(document['id'])} {_ending(document)}; tokens: {tokens}"))
+    return "\n".join([*lines, *_hint(document), *_next(document, beside)])
 
 
 def _ending(document: Mapping[str, Any]) -> str:
@@ -185,25 +221,25 @@ def _ending(document: Mapping[str, Any]) -> str:
 def _hint(document: Mapping[str, Any]) -> list[str]:
     """What to do about a failure, on a line of its own as below any other error."""
     failure = document["failure"]
-    return [f"  {escape_line(failure['hint'])}"] if failure is not None and failure["hint"] else []
+    return [fitted(f"  {escape_line(failure['hint'])}")] if failure is not None and failure["hint"] else []
 
 
-def _next(document: Mapping[str, Any], context: str | None) -> list[str]:
+def _next(document: Mapping[str, Any], beside: Beside) -> list[str]:
     return [
         f"{'next' if first else '    '}  {line}"
-        for first, line in zip((True, *[False] * 9), next_commands(document, context), strict=False)
+        for first, line in zip((True, *[False] * 9), next_commands(document, beside), strict=False)
     ]
 
 
-def content_lines(content: bytes) -> list[str]:
+def content_lines(content: bytes, *, indent: int = 0) -> list[str]:
     """An artifact's content as labelled lines; what is no JSON is shown as text."""
     try:
         value = json.loads(content)
     except ValueError:
-        return labels([("text", content.decode(errors="replace"))])
+        return labelled([("text", content.decode(errors="replace"))], indent=indent)
     if not isinstance(value, dict):
-        return labels([("", value_text(value))])
-    return labels((key, value_text(one)) for key, one in value.items())
+        return labelled([("", value_text(value))], indent=indent)
+    return labelled([(key, value_text(one)) for key, one in value.items()], indent=indent)
 
 
 def value_text(value: Any) -> str:

@@ -8,12 +8,13 @@ from typing import Any, Final
 import click
 
 from harness_hookspecs.errors import NotFound
-from harness_hookspecs.kit.render import table
 
-from .hosting import SESSION, open_host
+from .hosting import open_host
+from .named import session_argument
 from .noun import NounGroup
-from .output import emit, json_option
-from .session_text import project_names, session_text, short, stage_with_context
+from .output import emit, json_option, tabled
+from .session_text import Beside, project_names, session_text, short, stage_with_context
+from .waiting import budget_reached
 
 __all__ = ["STATUSES", "sessions"]
 
@@ -62,7 +63,7 @@ def _listed(document: Mapping[str, Any], *, every: bool) -> str:
         for item in document["items"]
     ]
     head = ("id", *(["project"] if every else []), "changed (UTC)", "status", "stage", "tokens", "title", "waits for")
-    lines = table(head, rows)
+    lines = tabled(head, rows, optional=("stage", "waits for"))
     hidden = document["hidden"]
     notes = [
         f"({count} hidden: {why})"
@@ -72,11 +73,11 @@ def _listed(document: Mapping[str, Any], *, every: bool) -> str:
         )
         if count
     ]
-    return "\n".join([*(lines if rows else ["no sessions"]), *notes])
+    return "\n".join([lines if rows else "no sessions", *notes])
 
 
 @sessions.command()
-@click.argument("session", metavar=SESSION)
+@session_argument()
 @click.option("--at", type=click.IntRange(min=1), metavar="SEQ", help="As it was after this event.")
 @json_option
 @click.pass_context
@@ -84,9 +85,11 @@ def show(ctx: click.Context, session: str, at: int | None) -> None:
     """Show one session."""
     with open_host(ctx) as host:
         document = host.session(session, at)
+        made = [one for one in host.artifacts(document["id"]) if one["seq"] <= document["last_seq"]]
         context = stage_with_context(document, lambda: host.events(document["id"]))
+        beside = Beside(context, budget_reached(host, document) if at is None else None)
     if at is not None and document["last_seq"] != at:
         raise NotFound(
             f"session {short(document['id'])} has no event {at}: it has {document['last_seq']}", code="event.not_found"
         )
-    emit(ctx, document, lambda one: session_text(one, current=at is None, context=context))
+    emit(ctx, document, lambda one: session_text(one, made, beside=beside, current=at is None))

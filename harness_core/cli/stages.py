@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness_hookspecs.kit.render import escape_line, labels
+from harness_hookspecs.kit.render import escape_line
 
 from .noun import NounGroup
-from .output import emit, json_option
+from .output import emit, fitted, json_option, labelled
 
 if TYPE_CHECKING:
     from harness_core.settings.stages import Stage
@@ -28,7 +28,10 @@ def stages() -> None:
 @json_option
 @click.pass_context
 def explain(ctx: click.Context) -> None:
-    """Explain each stage: who does it, with what, how often it is tried, and where it leads, rule by rule."""
+    """Explain each stage: who does it, with what and where it leads.
+
+    Also how often it is tried, and its rules one by one.
+    """
     from .config import load
 
     config = load(ctx)
@@ -84,7 +87,7 @@ def _explained(document: Mapping[str, Any]) -> str:
 
 def _lines(item: Mapping[str, Any], initial: str) -> Iterator[str]:
     begins = "  (a session begins here)" if item["name"] == initial else ""
-    yield f"{escape_line(item['name'])}{begins}  {escape_line(item['where'])}"
+    yield fitted(f"{escape_line(item['name'])}{begins}  {escape_line(item['where'])}")
     retry = item["retry"]
     told = ", told why the last one failed" if retry["tells_reason"] else ""
     cooler = ", each at a lower temperature" if retry["temperature_backoff"] else ""
@@ -98,9 +101,9 @@ def _lines(item: Mapping[str, Any], initial: str) -> Iterator[str]:
         ("  attempts", f"{retry['max_attempts']}, strategy {retry['strategy']}{told}{cooler}"),
         ("  reads", ", ".join(source["kind"] for source in item["context"]) or "the person's words only"),
     ]
-    yield from labels(pairs)
+    yield from labelled(pairs)
     for number, rule in enumerate(item["transitions"], start=1):
         goto = ", else ".join(rule["goto"])
-        yield escape_line(f"  rule {number}    when {rule['when']}  goto {goto}   ({rule['where']})")
+        yield fitted(escape_line(f"  rule {number}    when {rule['when']}  goto {goto}   ({rule['where']})"))
     if not item["transitions"]:
         yield "  no rule: the session fails here with transition.none"

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from harness_core.kernel.projections.naming import LAST
 from harness_hookspecs.kit.render import clip_line, escape_line
 
-from .hosting import SESSION, open_host
-from .output import emit, json_option
+from .hosting import open_host
+from .named import session_argument
+from .output import emit, fitted, json_option
 
 __all__ = ["transitions"]
 
@@ -20,11 +20,14 @@ _COLUMNS = 200
 
 
 @click.command()
-@click.argument("session", metavar=f"[{SESSION}]", default=LAST)
+@session_argument()
 @json_option
 @click.pass_context
 def transitions(ctx: click.Context, session: str) -> None:
-    """Show which rules a session took, and why attempts were repeated."""
+    """Show which rules a session took.
+
+    Also why attempts were repeated.
+    """
     with open_host(ctx) as host:
         document = host.transitions(session)
     emit(ctx, document, _shown)
@@ -53,4 +56,4 @@ def _item(item: Mapping[str, Any]) -> list[str]:
 
 
 def _line(text: str) -> str:
-    return clip_line(escape_line(text), _COLUMNS)
+    return fitted(clip_line(escape_line(text), _COLUMNS))

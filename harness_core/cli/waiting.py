@@ -13,7 +13,7 @@ from harness_core.shell.posting import settlement_place
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
 
-__all__ = ["doubts", "find_item", "waiting_items"]
+__all__ = ["budget_reached", "doubts", "find_item", "waiting_items"]
 
 
 def waiting_items(host: Host) -> list[Mapping[str, Any]]:
@@ -41,6 +41,14 @@ def find_item(host: Host, reference: str, *, in_doubt: bool = True) -> Mapping[s
         found |= {item["id"]: item for item in host.approvals(history=True)}
     hint = "harness approvals lists those that wait, harness approvals history all"
     return found[resolve_one(reference, list(found), "approval", hint=hint)]
+
+
+def budget_reached(host: Host, document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What the log says of the budget that a session waits for more of: its limit, what is used and what is wanted."""
+    if not any(wait["kind"] == "budget" for wait in document["waiting"]):
+        return None
+    *_, last = host.events(document["id"], types="budget.exhausted")
+    return decoded(last).payload
 
 
 def _names(reference: str, approval_id: str) -> bool:
