@@ -63,7 +63,7 @@ def _listed(document: Mapping[str, Any]) -> str:
             *([projects[item["project"]]] if several else []),
             item["stage"],
             item["tier"] or "-",
-            item["requested_at"],
+            item["requested_at"][:19],
             _what(item),
         )
         for item in document["items"]

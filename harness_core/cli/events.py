@@ -16,14 +16,14 @@ from harness_core.kernel.projections.timeline import Line, Timeline
 from harness_hookspecs.errors import HarnessError, NotFound
 from harness_hookspecs.events import CATEGORIES
 from harness_hookspecs.kit.codec import loads_trusted
-from harness_hookspecs.kit.render import clip_line, escape_line, labels, width, wrap
+from harness_hookspecs.kit.render import clip_line, escape_line, width, wrap
 from harness_hookspecs.store import GENESIS_HASH, StoredEvent
 
 from .errors import INTERRUPTED, error_document, exit_of
 from .hosting import open_host, usage_error
 from .named import session_argument
 from .noun import NounGroup
-from .output import columns, complain, emit, json_lines_option, json_option, wants_json
+from .output import columns, complain, emit, fitted, json_lines_option, json_option, labelled, wants_json
 
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
@@ -198,7 +198,7 @@ def _traced(document: Mapping[str, Any]) -> str:
         f"{'' if first else 'caused by '}{item['type']}  seq {item['seq']}  {item['timestamp']}  {item['id']}"
         for first, item in zip(chain([True], [False] * len(document["items"])), document["items"], strict=False)
     ]
-    return "\n".join(lines)
+    return "\n".join(map(fitted, lines))
 
 
 # -- verify ---
@@ -223,10 +223,10 @@ def _verified(document: Mapping[str, Any]) -> str:
     if document["equal"]:
         copied = document["copied_head"]
         end = f"head copied out at seq {copied['seq']} agrees" if copied else "no head was copied out yet"
-        return (
+        return fitted(
             f"session {document['session_id'][-8:]} verifies: {document['events']} events, {document['contents']} "
             f"contents, {document['prompts']} prompts; {end}"
         )
     bad = document["bad"]
     pairs = [("verified", f"up to seq {bad['seq'] - 1}"), ("first bad", f"seq {bad['seq']}"), ("what", bad["message"])]
-    return "\n".join(["does NOT verify", *labels([*pairs, ("code", bad["code"])])])
+    return "\n".join(["does NOT verify", *labelled([*pairs, ("code", bad["code"])])])

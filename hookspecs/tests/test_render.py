@@ -126,6 +126,12 @@ def test_columns_without_room_stand_below_their_row_after_their_title() -> None:
         "    these",
         "bb  x",
     ]
+    assert table(["id", "status", "by"], [["a" * 19, "bbb", "ccc"]], columns=20) == [
+        "id",
+        "aaaaaaaaaaaaaaaaaaa",
+        "    status: bbb  by:",
+        "    ccc",
+    ]
 
 
 def test_a_table_that_is_fitted_leaves_out_columns_that_say_nothing() -> None:

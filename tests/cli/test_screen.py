@@ -57,6 +57,7 @@ def on_screen(look: Look, monkeypatch: pytest.MonkeyPatch) -> Look:
 
 WIDE = [
     "sessions show @last", "events", "report", "artifacts", "replay --mode skip-inference", "approvals history",
+    "events trace @last:9", "events verify",
     "plugins list", "plugins info tool-filesystem",
 ]  # fmt: skip
 LOOKS = [*WIDE, "sessions", "transitions", "approvals grants", "stages", "models"]

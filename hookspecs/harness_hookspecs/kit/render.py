@@ -190,8 +190,8 @@ def _fitted(cells: Sequence[Sequence[str]], widths: Sequence[int], columns: int)
         first, *more = wrap(row[beside - 1], room)
         empty = [""] * (beside - 1)
         lines += _lines([[*row[: beside - 1], first], *([*empty, part] for part in more)], widths[:beside])
-        for title, cell in zip(cells[0][beside:], row[beside:], strict=True) if number else ():
-            lines += _below(f"{title}: {cell}", columns) if cell else ()
+        below = zip(cells[0][beside:], row[beside:], strict=True) if number else ()
+        lines += _below("  ".join(f"{title}: {cell}" for title, cell in below if cell), columns)
     return lines
 
 
@@ -201,7 +201,7 @@ def _room(widths: Sequence[int], columns: int) -> int:
 
 
 def _below(text: str, columns: int) -> list[str]:
-    return [" " * _INDENT + line for line in wrap(text, max(columns - _INDENT, _NARROWEST))]
+    return [" " * _INDENT + line for line in wrap(text, max(columns - _INDENT, 1)) if line]
 
 
 def _lines(cells: Iterable[Sequence[str]], widths: Sequence[int]) -> list[str]:
