@@ -126,13 +126,20 @@ class Assembly:
         return needs
 
     def _observing_needs(self) -> list[Need]:
-        """Every installed validator and observer takes part; who is asked for approvals is configured."""
+        """Every installed validator and observer takes part; who is asked for approvals is configured.
+
+        An approver that somebody wrote down must be there; of those that are asked by default, who is installed.
+        """
         validators = [Need("validator", one.provided.name) for one in self.catalogue.offers_of("validator")]
         asked = self.config.policies.approver if self.live else ()
-        approvers = [Need("approver", name, optional=True) for name in asked]
+        approvers = [self._approver_need(index, name) for index, name in enumerate(asked)]
         listening = self.catalogue.offers_of("observer") if self.live else ()
         observers = [Need("observer", one.provided.name, optional=True) for one in listening]
         return [*validators, *approvers, *observers]
+
+    def _approver_need(self, index: int, name: str) -> Need:
+        origin = self.config.origin(("approver", index))
+        return Need("approver", name, where=origin.text(), optional=origin.layer == "built-in")
 
     def _built(self) -> set[tuple[str, str]]:
         return {part.need.key for part in self.parts.built()}

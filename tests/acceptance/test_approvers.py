@@ -11,6 +11,7 @@ import pytest
 
 from harness_core.shell.posting import answer_place
 from harness_hookspecs.contracts.distribution import make_distribution
+from harness_hookspecs.errors import PluginError
 from harness_hookspecs.kit.codec import dumps
 from tests.reference import POLICIES, calls, says
 
@@ -169,3 +170,12 @@ def test_a_row_that_is_no_answer_does_not_hold_the_place_of_the_answer_for_ever(
     assert place.command_id == f"answer:{item['id']}:2"
     assert session.resume()["status"] == "completed"
     assert session.payloads("approval.granted")[0]["by"] == "ann"
+
+
+@pytest.mark.parametrize("name", ["nobody", "nobody:terminal"])
+def test_an_approver_that_is_written_down_and_not_there_stops_the_run_before_it_begins(play: Any, name: str) -> None:
+    session = play(calls(("network", {"note": "a"})), says("done"), policies={**POLICIES, "approver": ["policy", name]})
+    with pytest.raises(PluginError) as caught:
+        session.run()
+    assert (caught.value.code, list(session.host.sessions())) == ("plugin.missing", [])
+    assert "policies.yaml" in str(caught.value.where)
