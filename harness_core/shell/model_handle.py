@@ -8,9 +8,10 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.facts import derive
+from harness_hookspecs import errors
 from harness_hookspecs.errors import HarnessError, ProviderError
 from harness_hookspecs.kit.canonical import canonical, digest
-from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.prompt import PromptHasher
 from harness_hookspecs.messages import ChatInput, ErrorEnvelope, Message, OracleResponse, ToolCallRequest, Usage
 from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRequest, Provider, Routing, ToolSchema
@@ -25,6 +26,9 @@ from .toolbox import Tool
 __all__ = ["BoundModel", "ModelEntry", "counted_tokens"]
 
 _NO_USAGE = Usage()
+_ERRORS: Mapping[str, type[HarnessError]] = {
+    name: kind for name in errors.__all__ if issubclass(kind := getattr(errors, name), HarnessError)
+}
 
 CHARACTERS_PER_TOKEN = 3
 """A cautious estimate for a reservation where the provider cannot count: more tokens than English text has."""
@@ -308,18 +312,15 @@ class BoundModel:
         return OracleResponse.from_wire(wire)
 
     def _failed(self, called: Mapping[str, Any], error: HarnessError) -> HarnessError:
-        envelope = self._redactor.value(ErrorEnvelope.from_exception(error, with_stack=False).to_wire())
-        payload = {"turn": called["turn"], "callId": called["callId"], "error": envelope}
+        envelope = dumps(self._redactor.value(ErrorEnvelope.from_exception(error, with_stack=False).to_wire()))
+        payload = {"turn": called["turn"], "callId": called["callId"], "error": loads_trusted(envelope)}
         self._recorder.result(
             [
                 self._recorder.fact("harness.model.failed", payload),
                 self._settled(called, called.get("reservedTokens", 0), known=False),
             ]
         )
-        # The role is told what is recorded: it may say it again, and a resumed one is told nothing else (D-18).
-        error.message, error.hint = envelope["message"], self._redactor.value(error.hint)
-        error.args = (error.message,)
-        return error
+        return _told(loads_trusted(envelope))
 
     def _settled(self, called: Mapping[str, Any], tokens: int, *, known: bool) -> Any:
         payload = {
@@ -334,8 +335,7 @@ class BoundModel:
         """The recorded answer, or the recorded failure raised again."""
         assert record.ended is not None
         if record.ended_type == "harness.model.failed":
-            error = record.ended["error"]
-            raise ProviderError(error["message"], code=error.get("code", "provider.unavailable"))
+            raise _told(record.ended["error"])
         response = record.ended["response"]
         message = self._read_message(response["messageRef"])
         answer = OracleResponse(
@@ -355,6 +355,18 @@ def counted_tokens(provider: CountsTokens, messages: Sequence[Message], tools: S
     """What the provider's model counts; ``None`` where it cannot, or says what is no count."""
     counted = attempt(provider.count_tokens, messages, tools, what="the token count").value
     return counted if isinstance(counted, int) and counted >= 0 else None
+
+
+def _told(envelope: Mapping[str, Any]) -> HarnessError:
+    """The error that a role is told, made from what is recorded of it alone: live, resumed and replayed it is the same
+    one, and holds no secret (I-18, D-18). A class that only the provider knows is told as a ``ProviderError``.
+    """
+    facts = dict(envelope.get("details") or {})
+    hint, where = facts.pop("hint", None), facts.pop("where", None)
+    kind = _ERRORS.get(envelope["name"], ProviderError)
+    error = kind(envelope["message"], code=envelope.get("code"), hint=hint, where=where)
+    error.facts = facts
+    return error
 
 
 def _fits(call_id: str) -> bool:

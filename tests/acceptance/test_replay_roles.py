@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -195,3 +196,87 @@ def test_a_role_that_makes_no_call_is_held_to_its_manifest_too(
         diverged = host.replay("@last", "skip-inference", warmer.project)["diverged"]
         assert diverged["seq"] == seq_of(host, "harness.session.started")
         assert [change["field"] for change in diverged["replayed"]["changes"]] == ["params"]
+
+
+FAILING = '''
+from harness_hookspecs import hooks
+from harness_hookspecs.errors import Cancelled, HarnessError, ProviderError, Refused
+from harness_hookspecs.markers import implements
+from harness_hookspecs.messages import ChatInput, Message, TextPart
+from harness_hookspecs.offer import Offer
+from harness_hookspecs.role import ExecuteStepResult
+
+
+class OwnError(ProviderError):
+    """Known to this plugin alone."""
+
+
+ERRORS = [
+    ValueError("boom"),
+    ProviderError("busy", code="acme.busy", hint="try later", where="queue:3", waits=[1.0, {"b": 2, "a": 1}]),
+    Refused("no"),
+    OwnError("mine"),
+]
+
+
+class Failing:
+    def complete(self, request, call):
+        raise ERRORS[request.routing.turn - 1]
+
+    def close(self):
+        pass
+
+
+class Telling:
+    def run(self, task, ctx):
+        told = "; ".join(self.ask(ctx) for _ in ERRORS)
+        ctx.durability.note(told)
+        ctx.tools["effects_network"].execute({"note": "asked"})
+        return ExecuteStepResult(output={"text": told}, artifact_refs=())
+
+    def ask(self, ctx):
+        try:
+            ctx.model.complete(ChatInput(messages=(Message(role="user", content=(TextPart(text="go"),)),)))
+        except HarnessError as e:
+            told = repr((type(e).__name__, e.message, e.code, e.hint, e.where, e.facts, e.__cause__))
+            e.facts["mine"] = "what a role writes on it is nobody else's"
+            return told
+
+
+@implements(hooks.harness_provide_providers)
+def harness_provide_providers():
+    return [Offer(kind="provider", name="failing", build=lambda settings, host: Failing())]
+
+
+@implements(hooks.harness_provide_roles)
+def harness_provide_roles():
+    return [Offer(kind="role", name="telling", build=lambda settings, host: Telling(), roles=("worker.ai-generate",))]
+'''
+
+
+@pytest.mark.inv("I-18")
+def test_a_failed_model_call_is_the_same_error_live_resumed_and_replayed(
+    play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provides: list[dict[str, Any]] = [
+        {"kind": "provider", "name": "failing"},
+        {"kind": "role", "name": "telling", "roles": ["worker.ai-generate"]},
+    ]
+    make_distribution(tmp_path / "site", "acme-failing", provides=provides, code=FAILING)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    models = {"models": {"one": {"provider": "failing", "capabilities": ["tool_calling"], "context_size": 32768}}}
+    session = play(models=models, harness={"bind": {"worker.ai-generate": "telling"}})
+    assert session.run()["waiting"] is not None
+    session.answer(session.pending()[0])
+    assert session.resume()["status"] == "completed"
+    [live] = session.payloads("role.note")  # another one would stand there if the resumed role was told otherwise
+    assert live["text"].split("; ") == [
+        "('PluginError', 'provider failing raised ValueError: boom', 'plugin.raised', None, None, {}, None)",
+        "('ProviderError', 'busy', 'acme.busy', 'try later', 'queue:3', {'waits': [1.0, {'b': 2, 'a': 1}]}, None)",
+        "('Refused', 'no', 'refused', None, None, {}, None)",
+        "('ProviderError', 'mine', 'provider.unavailable', None, None, {}, None)",
+    ]
+    [artifact] = session.host.artifacts("@last")
+    assert json.loads(session.host.artifact(artifact["ref"])) == {"text": live["text"]}
+    report = session.host.replay("@last", "skip-inference")
+    assert (report["equal"], report["roles_entered"]) == (True, 1), report["diverged"]
