@@ -251,10 +251,8 @@ class Host:
         except HarnessError:
             self._release(session)
             raise
-        if not (done and session.loop.quiescent()):  # work goes on and changes the state: the log is looked at
-            document = self.session(session.session_id)
-        else:
-            document = freeze(session.document())
+        shown = session.document() if done else None
+        document = self.session(session.session_id) if shown is None else freeze(shown)
         if done:
             self._let_go(session)
         return document

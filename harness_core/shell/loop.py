@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from harness_core.kernel.facts import Decision, Event, Fact
 from harness_core.kernel.projections.event import decoded
 from harness_hookspecs.errors import HarnessError, InternalError, StoreConflict
 from harness_hookspecs.host import Ports
 from harness_hookspecs.kit.codec import dumps
-from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.store import Draft, Store
 
-from .loop_parts import Batch, LoopHooks, Machine, Ticket
-from .ports.interruption import is_interruption
+from .loop_parts import Batch, LoopHooks, Machine, Ticket, reason_of
 
 __all__ = ["SessionLoop"]
+
+T = TypeVar("T")
 
 _MAX_HELD = 64  # a batch up to this size is one autocommit statement (D-7)
 _MAX_ROUNDS = 64  # then the leader hands the token over
@@ -122,14 +122,14 @@ class SessionLoop:
             watcher = (holds, flag)
             self._watchers.append(watcher)  # before the look, so that no change falls between
             try:
-                if self._error is not None:
+                held, whole = self._look(holds)
+                if self._error is not None:  # asked for after the look: the turn that was looked into may have failed
                     raise self._error
-                held = holds(self.state)
-                if held and not self._turning and not self._held.drafts:
+                if held and whole and not self._held.drafts:
                     return True
-                if self._stopped:
+                if self._stopped and whole:  # else a last turn is about to end, and to wake whoever waits
                     raise self._ended()
-                if held:  # it is decided and not stored yet; what is shown is stored (I-1)
+                if held and not self._stopped:  # it is decided and not stored yet; what is shown is stored (I-1)
                     self.flush()
                     continue
                 left = None if deadline is None else deadline - self._ports.clock.monotonic()
@@ -138,6 +138,22 @@ class SessionLoop:
                 flag.wait(left, cancel)
             finally:
                 self._watchers.remove(watcher)
+
+    def stored(self, look: Callable[[Any], T]) -> T | None:
+        """What ``look`` makes of the state; ``None`` where it may have seen something that is not stored (I-1)."""
+        try:
+            seen, whole = self._look(look)
+        except RuntimeError:  # a turn changed what was being gone through
+            return None
+        return seen if whole and self._error is None and not self._held.drafts else None
+
+    def _look(self, look: Callable[[Any], T]) -> tuple[T, bool]:
+        """What ``look`` makes of the state, and whether no turn was under way at any moment of the look.
+
+        A turn that ended meanwhile may have failed, or folded again and decided otherwise than was seen.
+        """
+        turns, resting = self._turns, not self._turning  # in this order: see _lead
+        return look(self.state), resting and turns == self._turns
 
     def wait_quiescent(self, timeout_seconds: float | None = None) -> bool:
         """Block until nothing is under way; ``False`` on timeout."""
@@ -157,7 +173,7 @@ class SessionLoop:
     def stop(self, error: BaseException | None = None) -> None:
         """Refuse everything from now on; waiting callers are refused too, so that none hangs."""
         if not self._stopped:  # what work says that was cut off by the end is no reason for it
-            self._error = error and _reason(error)  # first, so that whoever sees the end sees its reason
+            self._error = error and reason_of(error)  # first, so that whoever sees the end sees its reason
         self._stopped = True
         for ticket in self._take():
             ticket.error = self._ended()
@@ -365,10 +381,12 @@ class SessionLoop:
 
     def _fail(self, tickets: list[Ticket], error: BaseException) -> None:
         """An append failed or a promise broke: the state is ahead of the log, so nothing may go on from it."""
-        self._held = Batch()
+        lost, self._held = self._held.drafts, Batch()
         self.stop(error)
+        if lost:  # also in the last turn of a loop that was stopped: its state is not to be shown any more
+            self._error = self._error or reason_of(error)
         for ticket in tickets:
-            ticket.error = ticket.error or _reason(error)
+            ticket.error = ticket.error or reason_of(error)
             ticket.gate.release()
         self.wake()
 
@@ -379,12 +397,3 @@ class SessionLoop:
                 ticket.effect = rest.popleft()
             ticket.gate.release()
         return list(rest)
-
-
-def _reason(error: BaseException) -> BaseException:
-    """Why the loop ended, for everyone who waits: what only means to end the thread it came in ends none of theirs."""
-    if isinstance(error, Exception) or is_interruption(error):
-        return error
-    reason = InternalError(f"the loop was ended by {headline(error)}", code="loop.ended")
-    reason.__cause__ = error
-    return reason

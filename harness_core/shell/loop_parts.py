@@ -6,9 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from harness_core.kernel.facts import Decision, Event
+from harness_hookspecs.errors import InternalError
+from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.store import Draft, StoredEvent
 
-__all__ = ["Batch", "LoopHooks", "Machine", "Ticket"]
+from .ports.interruption import is_interruption
+
+__all__ = ["Batch", "LoopHooks", "Machine", "Ticket", "reason_of"]
 
 
 class Machine(Protocol):
@@ -82,3 +86,12 @@ class Batch:
         self.taken: dict[str, int] = {}
         self.waits = False
         self.events: list[Event] = []
+
+
+def reason_of(error: BaseException) -> BaseException:
+    """Why the loop ended, for everyone who waits: what only means to end the thread it came in ends none of theirs."""
+    if isinstance(error, Exception) or is_interruption(error):
+        return error
+    reason = InternalError(f"the loop was ended by {headline(error)}", code="loop.ended")
+    reason.__cause__ = error
+    return reason

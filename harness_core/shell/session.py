@@ -197,9 +197,9 @@ class OwnedSession:
         if self.loop.between_turns():
             self._take_inbox()
 
-    def document(self) -> dict[str, Any]:
-        """The session's document."""
-        return session_document(self.state)
+    def document(self) -> dict[str, Any] | None:
+        """The session's document; ``None`` while work goes on and changes the state: then the log has it."""
+        return self.loop.stored(session_document) if self.loop.quiescent() else None
 
     def close(self) -> None:
         """Give the session back; what still runs finds its context closed."""

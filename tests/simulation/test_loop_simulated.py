@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from harness_hookspecs.host import Ports
 from harness_hookspecs.store import Draft, Store, StoredEvent, verify_chain
 from harness_store_memory.log import Log
 from harness_store_memory.store import MemoryStore
+from tests.reference import PATIENCE_SECONDS
 
 STREAM = "session:toy"
 SEEDS = range(2_000 if os.environ.get("HARNESS_TEST_PROFILE") == "deep" else 60)
@@ -369,6 +371,22 @@ def test_what_was_waited_for_is_in_the_store() -> None:
         _run(seed, _shown_is_stored)
 
 
+def test_nothing_is_shown_of_a_look_that_a_turn_fell_into() -> None:
+    def look_and_submit(state: State, item: str) -> State:
+        with contextlib.suppress(StoreError):
+            world.loop.submit(Add(item))
+        return state
+
+    with SimulatedPorts(1) as ports:
+        world = World(ports)
+        assert world.loop.stored(lambda state: look_and_submit(state, "stored")) is None
+        world.loop.wait_quiescent()
+        assert world.loop.stored(lambda state: state.closed) == ["stored"]
+        world.loop._store = Full(world.store, 0)
+        assert world.loop.stored(lambda state: look_and_submit(state, "lost")) is None
+        assert world.loop.stored(lambda state: state.open) is None
+
+
 def _foreign_events(world: World) -> None:
     """Others append to the stream too, so that the loop's head is stale again and again."""
 
@@ -515,6 +533,58 @@ def test_a_hook_that_raises_is_heard_by_everyone() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- threads
+
+
+class Failing:
+    """A store that takes nothing, and says so once somebody has looked."""
+
+    def __init__(self, store: Store, error: StoreError, before: Callable[[], None]) -> None:
+        self._store, self._error, self._before = store, error, before
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def append(self, stream: str, drafts: Sequence[Draft], **options: Any) -> tuple[StoredEvent, ...]:
+        self._before()
+        raise self._error
+
+
+@pytest.mark.inv("I-1")
+@pytest.mark.parametrize("stopped", [False, True], ids=["going on", "stopped meanwhile"])
+def test_a_look_that_falls_into_a_turn_that_fails_tells_nothing_but_the_failure(stopped: bool) -> None:
+    ports = ThreadPorts()
+    world = World(ports)
+    decided, looked, over = (threading.Event() for _ in range(3))
+
+    def before_it_fails() -> None:
+        decided.set()
+        assert looked.wait(PATIENCE_SECONDS)
+        if stopped:
+            world.loop.stop()
+
+    def submit() -> None:
+        with pytest.raises(StoreError, match="no space"):
+            world.loop.submit(Add("item"))
+        over.set()
+
+    def holds(state: State) -> bool:
+        """Look into the turn, and go on once it is over."""
+        seen = "item" in state.open
+        if seen and not looked.is_set():
+            looked.set()
+            assert over.wait(PATIENCE_SECONDS)
+        return seen
+
+    world.loop._store = Failing(world.store, StoreError("no space left", code="store.full"), before_it_fails)
+    task = ports.spawn(submit)
+    try:
+        assert decided.wait(PATIENCE_SECONDS)
+        with pytest.raises(StoreError, match="no space"):
+            world.loop.wait_until(holds)
+        assert world.events() == []
+    finally:
+        task.join()
+        ports.close()
 
 
 def test_no_command_is_lost_with_real_threads() -> None:
