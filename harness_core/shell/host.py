@@ -368,6 +368,7 @@ class Host:
         stream = f"session:{self.find(session_id)}"
         while True:
             final = False
+            seen = self.store.change_counter() if follow else 0  # before the log: what comes later is looked for again
             for event in self.store.read(stream, after=after):
                 after = event.seq
                 final = final or event.type in ("session.completed", "session.failed", "session.cancelled")
@@ -375,10 +376,9 @@ class Host:
                     yield event
             if not follow or final:
                 return
-            self._wait_for_change()
+            self._wait_for_change(seen)
 
-    def _wait_for_change(self) -> None:
-        seen = self.store.change_counter()
+    def _wait_for_change(self, seen: int) -> None:
         self._ports.clock.sleep(FOLLOW_LOOK_SECONDS)
         while self.store.change_counter() == seen:
             self._ports.clock.sleep(FOLLOW_LOOK_SECONDS)

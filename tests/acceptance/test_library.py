@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import harness_hookspecs
 from harness_core import Host
 from harness_core.cli.main import main
 from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.store import Store, StoredEvent
 from tests.docs.examples import Program, examples
-from tests.reference import one_stage, says, write_site
+from tests.reference import calls, one_stage, says, write_site
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 LIBRARY = README[README.index("## The library") : README.index("## A plugin")]
@@ -65,6 +67,38 @@ def test_a_listener_that_breaks_stops_nothing_also_where_nobody_can_be_told(
 
 
 @pytest.mark.req("B-158")
+class ReadFirst:
+    """A store of which each log is read to its end before something else happens, and before anything is looked at."""
+
+    def __init__(self, store: Store, happens: Callable[[], None]) -> None:
+        self._store, self._happens, self._looks = store, happens, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
+        events = list(self._store.read(stream, after=after, until=until))
+        self._happens()
+        return iter(events)
+
+    def change_counter(self) -> int:
+        self._looks += 1
+        assert self._looks < 20, "nothing more will change"
+        return self._store.change_counter()
+
+
+@pytest.mark.req("B-119")
+def test_who_follows_sees_the_end_also_where_it_falls_between_two_looks(play: Any) -> None:
+    session = play(calls(("network", {"note": "asked"})), says("done"))
+    found = session.run()["id"]
+    session.answer(session.pending()[0])
+    with Host.open(session.site.project) as follower:
+        ended: list[Any] = []
+        follower._store = ReadFirst(follower.store, lambda: None if ended else ended.append(session.resume()))
+        seen = [event.type for event in follower.events(found, follow=True)]
+    assert (seen, seen[-1]) == (session.types(), "session.completed")
+
+
 def test_the_readme_says_what_this_is_and_no_class_of_the_contract_is_an_agent() -> None:
     text = README.lower()
     for words in ("orchestration kernel", "event-sourced runtime", "bounded autonomy", "deterministic shell"):
