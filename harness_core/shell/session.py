@@ -153,13 +153,15 @@ class OwnedSession:
             )
         if first is not None:
             self.loop.submit(first)
+        watched = getattr(self._ports, "concurrent", True)  # with one thread nobody could look while work is done
+        seen = self._world.store.change_counter() if watched else 0  # before the inbox: see _watch_inbox
         self._take_inbox()
         self.loop.submit(command)
         if self._failures and self.state.plugin_failures == 0:
             self.loop.submit(PluginsFailed(tuple(self._world.redactor.value(list(self._failures)))))
         self._ask_again()
-        if getattr(self._ports, "concurrent", True):  # with one thread nobody could look while work is done
-            self._ports.spawn(self._watch_inbox, name="inbox")
+        if watched:
+            self._ports.spawn(self._watch_inbox, seen, name="inbox")
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Wait until it is final, paused or nothing is under way any more; raises what stopped it.
@@ -254,9 +256,12 @@ class OwnedSession:
 
     # -- the inbox ---
 
-    def _watch_inbox(self) -> None:
-        """Look for commands of other processes until the session is given back."""
-        seen = self._world.store.change_counter()
+    def _watch_inbox(self, seen: int) -> None:
+        """Look for commands of other processes until the session is given back.
+
+        ``seen`` is the change counter as it was before the inbox was last looked into, so that nothing posted since is
+        missed.
+        """
         idle = self._ports.wait.event()
         forget = self._leave.on_cancel(idle.set)
         try:

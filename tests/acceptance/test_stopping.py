@@ -14,6 +14,7 @@ import pytest
 
 from harness_core import Host
 from harness_core.cli.session_text import exit_of_session
+from harness_core.shell.session import OwnedSession
 from harness_hookspecs.errors import IllegalMove, NotFound
 from harness_hookspecs.kit.codec import dumps
 from tests.reference import HARNESS, calls, cases, one_stage, says, write_site
@@ -39,6 +40,23 @@ def test_a_cancel_signals_the_tool_and_ends_the_session(play: Any) -> None:
     ends = ["harness.tool_call.failed", "harness.session.failed", "session.cancelled"]
     assert [kind for kind in types if kind in ends] == ends
     assert "harness.tool_call.succeeded" not in types
+
+
+@pytest.mark.req("B-139")
+def test_a_cancel_that_is_posted_while_the_session_begins_is_seen(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = play(calls(("slow", SLOW)), says("done"))
+    begun = OwnedSession._ask_again
+
+    def cancelled_meanwhile(owned: OwnedSession) -> None:
+        """After the inbox was looked into, and before anybody looks again; nothing is appended from here on."""
+        begun(owned)
+        session.site.wait_for_effects()
+        elsewhere.cancel(owned.session_id)
+
+    monkeypatch.setattr(OwnedSession, "_ask_again", cancelled_meanwhile)
+    with Host.open(session.site.project) as elsewhere:
+        found = session.host.start("Go.")
+        assert session.host.wait(found, timeout_seconds=10)["status"] == "cancelled"
 
 
 @pytest.mark.req("A-31")
