@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -217,9 +217,10 @@ class Host:
             on_ask=checked_on_ask(state.created["on_ask"] if on_ask is None else on_ask),
             terminal=self._opened.terminal is not None,
         )
-        if limits:
-            self._post(found, f"budget:{self._ports.ids.uuid7()}", "raise_budget", {"limits": limits})
-        self._begin(session, Resume("resume"), first=migrate)
+        with self._given_back(session):
+            if limits:
+                self._post(found, f"budget:{self._ports.ids.uuid7()}", "raise_budget", {"limits": limits})
+            self._begin(session, Resume("resume"), first=migrate)
         return self.wait(found) if wait else self.session(found)
 
     def pause(self, session_id: str) -> None:
@@ -248,14 +249,16 @@ class Host:
             raise NotFound(f"session {session_id} is not run here", code="session.not_owned")
         try:
             done = session.wait(timeout_seconds)
-        except HarnessError:
-            self._release(session)
+        except BaseException:
+            if session.loop.stopped:  # else it is the waiter who was stopped, and the session goes on
+                self._release(session)
             raise
-        shown = session.document() if done else None
-        document = self.session(session.session_id) if shown is None else freeze(shown)
-        if done:
-            self._let_go(session)
-        return document
+        try:
+            shown = session.document() if done else None
+            return self.session(session.session_id) if shown is None else freeze(shown)
+        finally:
+            if done:
+                self._let_go(session)
 
     def interrupt(self, reason: str, grace_seconds: float = 4.0) -> None:
         """Stop every owned session within the grace: active ones are saved as paused, waiting ones stay so (I-38)."""
@@ -547,8 +550,14 @@ class Host:
 
     def _begin(self, session: OwnedSession, command: Any, *, first: Any = None) -> None:
         self._owned[session.session_id] = session
-        try:
+        with self._given_back(session):
             session.begin(command, first=first)
+
+    @contextmanager
+    def _given_back(self, session: OwnedSession) -> Iterator[None]:
+        """Give a session back if what is done with it breaks, whatever that was: else nobody can own it again."""
+        try:
+            yield
         except BaseException:
             self._release(session)
             raise
@@ -562,7 +571,7 @@ class Host:
 
     def _outlive(self, session: OwnedSession) -> None:
         """Record as ignored what still comes from work that did not heed the cancel."""
-        with suppress(HarnessError):
+        with suppress(Exception):  # whatever ended the loop was told to whoever waited
             session.loop.wait_quiescent()
         self._release(session)
 
@@ -614,8 +623,9 @@ class Host:
             if error.code == "run.locked":
                 return  # its owner looks at the inbox four times a second
             raise
-        self._begin(session, None)
-        session.wait()
+        with self._given_back(session):
+            self._begin(session, None)
+            session.wait()
         self._release(session)
 
     def _nudge(self, session_id: str) -> None:

@@ -54,7 +54,7 @@ class SessionLoop:
         self._watchers: list[tuple[Callable[[Any], bool], Any]] = []
         self._kept: dict[str, None] = {}  # digests this loop has stored, the latest ones
         self._error: BaseException | None = None
-        self._stopped = False
+        self.stopped = False
         self._turning = False
         self._turns = 0
         self.state = machine.new_state()
@@ -127,9 +127,9 @@ class SessionLoop:
                     raise self._error
                 if held and whole and not self._held.drafts:
                     return True
-                if self._stopped and whole:  # else a last turn is about to end, and to wake whoever waits
+                if self.stopped and whole:  # else a last turn is about to end, and to wake whoever waits
                     raise self._ended()
-                if held and not self._stopped:  # it is decided and not stored yet; what is shown is stored (I-1)
+                if held and not self.stopped:  # it is decided and not stored yet; what is shown is stored (I-1)
                     self.flush()
                     continue
                 left = None if deadline is None else deadline - self._ports.clock.monotonic()
@@ -164,7 +164,7 @@ class SessionLoop:
         in vain costs two switches between threads."""
         for holds, flag in list(self._watchers):
             try:
-                due = self._stopped or holds(self.state)
+                due = self.stopped or holds(self.state)
             except Exception:  # the waiter's own mistake: he meets it himself when he looks
                 due = True
             if due:
@@ -172,9 +172,9 @@ class SessionLoop:
 
     def stop(self, error: BaseException | None = None) -> None:
         """Refuse everything from now on; waiting callers are refused too, so that none hangs."""
-        if not self._stopped:  # what work says that was cut off by the end is no reason for it
+        if not self.stopped:  # what work says that was cut off by the end is no reason for it
             self._error = error and reason_of(error)  # first, so that whoever sees the end sees its reason
-        self._stopped = True
+        self.stopped = True
         for ticket in self._take():
             ticket.error = self._ended()
             ticket.gate.release()
@@ -189,7 +189,7 @@ class SessionLoop:
         gate = self._ports.wait.lock()
         gate.acquire()
         ticket = Ticket(command, gate, durable=durable, effect_key=effect_key)
-        if self._stopped:
+        if self.stopped:
             raise self._ended()
         self._inbox.append(ticket)
         return ticket
@@ -247,7 +247,7 @@ class SessionLoop:
             if ticket.effect_key is not None:
                 self._running.pop(ticket.effect_key, None)
         try:
-            if self._stopped:  # it was laid down while the loop came to its end
+            if self.stopped:  # it was laid down while the loop came to its end
                 raise self._ended()
             effects = self._turn(tickets)
             self._hooks.turned(self.state)
@@ -272,13 +272,13 @@ class SessionLoop:
                 self._decide(ticket)
             self._advance()
             self._ports.reach("decide.done")
-            effects = [] if self._stopped else self._new_effects()
+            effects = [] if self.stopped else self._new_effects()
             try:
                 if any(ticket.durable for ticket in tickets) or self._must_commit(effects):
                     self._commit()
             except StoreConflict as conflict:
                 # Given back meanwhile, so that somebody else goes on with it; or a key that stands for something else.
-                if self._stopped or conflict.code == "store.key_conflict":
+                if self.stopped or conflict.code == "store.key_conflict":
                     raise
                 self._fold_again()
                 continue

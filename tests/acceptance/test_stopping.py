@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import pytest
 from harness_core import Host
 from harness_core.cli.session_text import exit_of_session
 from harness_core.shell.session import OwnedSession
-from harness_hookspecs.errors import IllegalMove, NotFound
+from harness_hookspecs.errors import IllegalMove, NotFound, StoreError
 from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.store import Draft, Store
 from tests.reference import HARNESS, calls, cases, one_stage, says, write_site
 
 CASES = cases("runtime")
@@ -152,6 +154,53 @@ def test_what_nobody_runs_is_cancelled_where_the_command_was_given(play: Any) ->
             move("@last") if move != session.resume else move()
         assert caught.value.code == "state.final"
     assert session.types().count("session.cancelled") == 1
+
+
+# ---------------------------------------------------------------------------------------------- what breaks meanwhile
+
+
+class Breaking:
+    """A store of which one method raises, for the events and rows that are meant, until it is mended."""
+
+    def __init__(self, store: Store, method: str, error: Exception, meant: Callable[..., bool]) -> None:
+        self._store, self._method, self._error, self._meant = store, method, error, meant
+        self.mended = False
+
+    def __getattr__(self, name: str) -> Any:
+        does = getattr(self._store, name)
+        return self._breaks if name == self._method else does
+
+    def _breaks(self, *given: Any, **named: Any) -> Any:
+        if not self.mended and self._meant(*given):
+            raise self._error
+        return getattr(self._store, self._method)(*given, **named)
+
+
+def ends(stream: str, drafts: Sequence[Draft]) -> bool:
+    return any(draft.type in ("session.completed", "session.cancelled") for draft in drafts)
+
+
+FULL = StoreError("no space left", code="store.full")
+BREAKS: dict[str, tuple[str, Exception, Callable[..., bool], Callable[[Any], Any]]] = {
+    "the post of a resume": ("post", FULL, lambda *_: True, lambda session: session.resume(budget={"calls": 50})),
+    "the end of a run": ("append", RuntimeError("no thread"), ends, lambda session: session.resume()),
+    "a cancel": ("append", RuntimeError("no thread"), ends, lambda session: session.host.cancel("@last")),
+}
+
+
+@pytest.mark.parametrize("what", BREAKS)
+def test_whatever_breaks_gives_the_session_back(play: Any, what: str) -> None:
+    session = play(calls(("network", {"note": "asked"})), says("done"))
+    session.run()
+    session.answer(session.pending()[0])
+    session.reopen()
+    method, error, meant, does = BREAKS[what]
+    session.host._store = broken = Breaking(session.host.store, method, error, meant)
+    with pytest.raises(type(error), match=str(error)):
+        does(session)
+    broken.mended = True
+    with Host.open(session.site.project) as other:
+        assert other.resume("@last")["status"] in ("completed", "cancelled")
 
 
 # -------------------------------------------------------------------------------------------------------- pause
