@@ -261,9 +261,27 @@ class Host:
                 self._let_go(session)
 
     def interrupt(self, reason: str, grace_seconds: float = 4.0) -> None:
-        """Stop every owned session within the grace: active ones are saved as paused, waiting ones stay so (I-38)."""
-        for session in list(self._owned.values()):
-            session.interrupt(reason, grace_seconds)
+        """Stop every owned session within the grace: active ones are saved as paused, waiting ones stay so (I-38).
+
+        The grace is one for all of them; what breaks at one is raised once all have stopped.
+
+        Raises:
+            HarnessError: What a session could not be stopped for, such as a full store.
+        """
+        deadline, owned = self._ports.clock.monotonic() + grace_seconds, list(self._owned.values())
+        broken: list[Exception] = []
+
+        def each(stop: Callable[[OwnedSession], None]) -> None:
+            for session in owned:
+                try:
+                    stop(session)
+                except Exception as error:  # whatever it is, the others are stopped too
+                    broken.append(error)
+
+        each(lambda session: session.ask_to_stop(reason))
+        each(lambda session: session.stop_within(max(0.0, deadline - self._ports.clock.monotonic()), reason))
+        if broken:
+            raise broken[0]
 
     # -- answering ---
 

@@ -174,21 +174,26 @@ class OwnedSession:
         over = state.final or state.status == "paused" or self._cut_off
         return self.loop.quiescent() or (over and self.loop.between_turns())
 
-    def interrupt(self, reason: str, grace_seconds: float) -> None:
-        """Stop within ``grace_seconds``: an active session is saved as paused, one that waits stays so (I-38)."""
+    def ask_to_stop(self, reason: str) -> None:
+        """Say that it should stop: an active session pauses after what is in flight, one that waits stays so (I-38)."""
         self._leave.cancel(reason)
         if self.state.status == "active":
             command_id = f"pause:{self._ports.ids.uuid7()}"
             body = {"reason": reason}
             self._world.store.post(self.session_id, command_id, inbox_row("pause", body, self._world.redactor))
             self._take_inbox()
-        if not self.loop.wait_quiescent(grace_seconds):
-            self.loop.submit(PauseNow(reason))
-            # What is cut off now is as unknown as after a crash: how it answers the cancel is no result.
-            self._cut_off = True
-            self.loop.stop()
-        self._cancel.cancel(reason)
-        self._late_cancel.cancel(reason)
+
+    def stop_within(self, grace_seconds: float, reason: str) -> None:
+        """Stop what was asked to: what is in flight may end within the grace, and is told to in any case."""
+        try:
+            if not self.loop.wait_quiescent(grace_seconds):
+                self.loop.submit(PauseNow(reason))
+                # What is cut off now is as unknown as after a crash: how it answers the cancel is no result.
+                self._cut_off = True
+                self.loop.stop()
+        finally:
+            self._cancel.cancel(reason)
+            self._late_cancel.cancel(reason)
 
     def nudge(self) -> None:
         """Take what was just posted by this process.

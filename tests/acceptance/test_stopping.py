@@ -362,6 +362,34 @@ def test_a_model_call_that_outlasts_the_grace_of_a_signal_is_asked_again(play: A
     assert {"harness.model.failed", "role.failed"}.isdisjoint(session.types())
 
 
+@pytest.mark.inv("I-38")
+def test_a_signal_gives_all_sessions_one_grace(play: Any) -> None:
+    session = play(calls(("slow", {**SLOW, "deaf": True})), says("done"))
+    started = [session.host.start("Go.") for _ in range(4)]
+    session.until("harness.tool_call.started", len(started))
+    began = time.monotonic()
+    session.host.interrupt("SIGINT", grace_seconds=1.0)
+    assert time.monotonic() - began < 3.0
+    assert {session.host.wait(one, timeout_seconds=5)["status"] for one in started} == {"paused"}
+
+
+@pytest.mark.inv("I-38")
+def test_a_session_that_cannot_be_stopped_keeps_no_other_from_it(play: Any) -> None:
+    session = play(calls(("slow", SLOW)), says("done"))
+    full: list[str] = []
+    store = Breaking(session.host.store, "append", FULL, lambda stream, *_: stream.removeprefix("session:") in full)
+    session.host._store = Breaking(store, "post", FULL, lambda session_id, *_: session_id in full)
+    first, second = (session.host.start("Go.") for _ in range(2))
+    session.until("harness.tool_call.started", 2)
+    full.append(first)
+    with pytest.raises(StoreError, match="no space"):
+        session.host.interrupt("SIGINT", grace_seconds=0.1)
+    assert session.host.wait(second, timeout_seconds=5)["status"] == "paused"
+    assert session.host._owned[first]._cancel.cancelled  # what still works for it is told to stop
+    with pytest.raises(StoreError, match="no space"):
+        session.host.wait(first, timeout_seconds=5)
+
+
 @pytest.mark.usefixtures("usual_signals")
 def test_a_signal_leaves_what_awaits_an_approval_awaiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turn = calls(("network", {"note": "asked"}), ("slow", {**SLOW, "seconds": 2}))
