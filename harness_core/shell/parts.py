@@ -7,6 +7,7 @@ Nothing is imported that no need names. A part that the configuration binds must
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from harness_hookspecs.errors import ConfigError, HarnessError, PluginError
@@ -15,7 +16,9 @@ from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.offer import Offer
 
 from .plugins.catalogue import Catalogue
+from .plugins.records import Record
 from .ports.interruption import is_interruption
+from .promised import missing_methods
 
 __all__ = ["Need", "Part", "PartFailed", "Parts"]
 
@@ -100,7 +103,8 @@ class Parts:
         """Build everything that is needed.
 
         Raises:
-            PluginError: A part that is not optional cannot be built (``plugin.bound_broken`` and its kin).
+            PluginError: A part that is not optional cannot be built or lacks a method of its kind's protocol
+                (``plugin.bound_broken`` and its kin).
             ConfigError: The settings of a part are refused by its settings class.
         """
         for need in needs:
@@ -137,7 +141,7 @@ class Parts:
     def _build(self, need: Need) -> Part:
         offer = self._catalogue.offer(need.kind, need.name, where=need.where)
         record = self._catalogue.resolve(need.kind, need.name, where=need.where).row.record
-        thing = self._made(need, offer, offer.build, "built")
+        thing = self._made(need, offer, partial(_whole, need, record, offer.build), "built")
         return Part(thing, need, record.id, offer.version or record.version)
 
     def _made(self, need: Need, offer: Offer[Any], make: Callable[[Any, Any], Any], done: str) -> Any:
@@ -153,18 +157,30 @@ class Parts:
         except BaseException as error:
             if is_interruption(error):
                 raise
-            what = f"{need.kind} {need.name} of the plugin {record.id}"
-            raise PluginError(
-                f"{what} cannot be {done}: {headline(error)}",
-                code="plugin.bound_broken",
-                where=need.where,
-                hint=f"harness plugins info {record.id}",
-                plugin=record.id,
-            ) from error
+            raise _broken(need, record, f"cannot be {done}: {headline(error)}") from error
 
     def _failure(self, need: Need, error: HarnessError) -> PartFailed:
         owners = self._catalogue.providers_of(need.kind, need.name)
         return PartFailed(owners[0].row.record.id if owners else need.name, need.name, error)
+
+
+def _whole(need: Need, record: Record, build: Callable[[Any, Any], Any], settings: Any, host: KindHost) -> Any:
+    """Build a thing that has every method of its kind: who lacks one is named now, and not in the midst of a call."""
+    thing = build(settings, host)
+    missing = missing_methods(need.kind, thing)
+    if missing:
+        raise _broken(need, record, f"has no method {', '.join(missing)}")
+    return thing
+
+
+def _broken(need: Need, record: Record, said: str) -> PluginError:
+    return PluginError(
+        f"{need.kind} {need.name} of the plugin {record.id} {said}",
+        code="plugin.bound_broken",
+        where=need.where,
+        hint=f"harness plugins info {record.id}",
+        plugin=record.id,
+    )
 
 
 def _checked(model: Any, given: Mapping[str, Any], need: Need) -> Any:

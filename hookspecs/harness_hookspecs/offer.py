@@ -47,7 +47,8 @@ class Offer(Generic[T]):
         kind: One of :data:`KINDS`; it must be the kind of the hook that returned it.
         name: The name configuration chooses it by, ``[A-Za-z][A-Za-z0-9_.-]{0,63}``.
         build: Called at most once per session and configuration entry with the checked settings and the
-            kind's host protocol; returns the thing. What it raises is a ``plugin.failed`` event.
+            kind's host protocol; returns the thing. What it raises is a ``plugin.failed`` event, or the error
+            ``plugin.bound_broken`` of who needs the thing; so is a thing that lacks a method of its kind's protocol.
         settings: Returns the pydantic class that checks the YAML of this name; ``None`` means it takes no
             settings. A callable, so that listing offers imports no pydantic.
         roles: For kind ``role``: the executor roles it serves. Empty for every other kind.

@@ -95,7 +95,9 @@ def asks(tool: str) -> dict[str, Any]:
 
 MODEL = {"provider": "acme", "capabilities": ["tool_calling"], "context_size": 32768}
 ARTIFACT = "name = 'acme'\nvalidators = ()\n"
+PARSE = "def parse(self, output):\n    pass\n"
 SCHEMA = "def schema(self):\n    return {'type': 'object'}\n"
+STEPS = "def apply(self, state, outcome):\n    pass\ndef next(self, state):\n    pass\n"
 LISTENER = "def on_event(self, event):\n"
 KINDS = {
     "tool": Kind("tool", f"{SPECS}def execute(self, name, args, ctx):\nBREAK", stage=TOOL, first=asks("unkeyed")),
@@ -115,8 +117,8 @@ KINDS = {
     ),
     "role": Kind("role", "def run(self, task, ctx):\nBREAK", harness={"bind": {"worker.ai-generate": "acme"}}),
     "artifact": Kind("artifact", f"{ARTIFACT}{SCHEMA}def parse(self, output):\nBREAK", stage={"artifact": "acme"}),
-    "artifact's schema": Kind("artifact", f"{ARTIFACT}def schema(self):\nBREAK", stage={"artifact": "acme"}),
-    "executor": Kind("executor", "def start(self, input):\nBREAK", stage={"executor": "acme"}),
+    "artifact's schema": Kind("artifact", f"{ARTIFACT}{PARSE}def schema(self):\nBREAK", stage={"artifact": "acme"}),
+    "executor": Kind("executor", f"def start(self, input):\nBREAK\n{STEPS}", stage={"executor": "acme"}),
     "observer": Kind("observer", f"{LISTENER}BREAK\ndef close(self):\n    pass"),
     "observer's end": Kind("observer", f"{LISTENER}    pass\ndef close(self):\nBREAK"),
 }
@@ -228,6 +230,40 @@ def test_a_part_that_cannot_be_built_is_named(broken: Any, kind: str, raised: st
     code, document = broken(built, RAISED[raised], f"built {kind} {raised}").command("run", "Go.")
     assert (code, document["schema"], document["code"]) == (3, "harness.error/1", "plugin.bound_broken")
     assert f"{kind} acme of the plugin" in document["message"]
+
+
+LACKS = {
+    "tool": "execute", "provider": "complete", "role": "run", "validator": "validate", "artifact": "parse",
+    "executor": "start",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "method"), [*LACKS.items(), ("provider", "close")])
+def test_a_bound_part_without_a_method_of_its_kind_is_named_before_anything_runs(
+    broken: Any, kind: str, method: str
+) -> None:
+    whole = KINDS[kind]
+    hollow = Kind(kind, whole.body.replace(f"def {method}(", "def other("), **whole.files)
+    site = broken(hollow, "pass", f"hollow {kind} {method}")
+    code, document = site.command("run", "Go.")
+    assert (code, document["schema"], document["code"]) == (3, "harness.error/1", "plugin.bound_broken")
+    assert document["message"].startswith(f"{kind} acme of the plugin acme-{kind}-")
+    assert document["message"].endswith(f" has no method {method}")
+    assert not site.session.host.sessions()
+
+
+@pytest.mark.parametrize(("kind", "method"), [("observer", "on_event"), ("observer", "close"), ("approver", "ask")])
+def test_who_only_watches_or_is_asked_and_lacks_a_method_is_left_out_and_named_in_the_log(
+    broken: Any, kind: str, method: str
+) -> None:
+    whole = KINDS[kind]
+    hollow = Kind(kind, whole.body.replace(f"def {method}(", "def other("), first=whole.replies[0], **whole.files)
+    site = broken(hollow, "pass", f"hollow {kind} {method}")
+    code, document = site.command("run", "Go.", "--on-ask", "suspend")
+    assert (code, document["status"]) == ((0, "completed") if kind == "observer" else (10, "awaiting_approval"))
+    [failed] = site.session.payloads("plugin.failed")
+    assert (failed["offer"], failed["error"]["code"]) == ("acme", "plugin.bound_broken")
+    assert failed["error"]["message"].endswith(f" has no method {method}")
 
 
 # ------------------------------------------------------------------------------------------- what is given is no answer

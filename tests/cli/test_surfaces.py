@@ -156,7 +156,7 @@ def test_a_surface_that_is_none_is_named_and_stops_no_other(
 ) -> None:
     install(site, "broken", CODE.replace("Acme())", f"{built})"))
     assert main(["greet", "Ann"]) == 7
-    assert "surface broken raised AttributeError: " in capsys.readouterr().err
+    assert "surface broken of the plugin acme-broken has no method commands\n" in capsys.readouterr().err
 
 
 def test_a_console_script_of_a_surface_is_the_hosts_command_line_with_its_word(

@@ -22,9 +22,18 @@ from harness_core.shell.plugins.switch import disabled_in, with_disabled
 from harness_hookspecs.contracts.distribution import make_distribution, offers_code
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.errors import ConfigError, NotFound, PluginError
+from harness_hookspecs.offer import KINDS
 
 MARK = "from harness_hookspecs.markers import hookimpl\n"
 ROLES = ["planner", "worker.ai-generate"]
+LACKING = {
+    "provider": ("complete", "close"), "tool": ("specs", "execute"), "role": ("run",), "compression": ("compress",),
+    "validator": ("validate",), "artifact": ("schema", "parse"), "executor": ("start", "apply", "next"),
+    "engine": ("run",), "rules": ("compile", "condition"), "store": ("append", "read", "head", "take", "close"),
+    "sandbox": ("isolation", "run"), "mount": ("mounts", "skills", "realise"), "approver": ("ask",),
+    "broker": ("handle",), "surface": ("commands",), "observer": ("on_event", "close"),
+}  # fmt: skip
+"""The methods that are missed first, by kind."""
 URL = {"type": "object", "properties": {"url": {"type": "string"}}}
 
 
@@ -269,7 +278,7 @@ def test_a_thing_is_built_once_with_its_checked_settings(site: Path) -> None:
     parts = parts_of(site, {"url": "x"})
     parts.build([Need("tool", "acme")])
     thing = parts.get(Need("tool", "acme"))
-    assert thing[1].url == "x"
+    assert thing.settings.url == "x"
     assert parts.get(Need("tool", "acme-tool:acme")) is thing
     assert [(part.plugin_id, part.plugin_version) for part in parts.built()] == [("acme-tool", "1.0")]
 
@@ -282,9 +291,7 @@ def test_entries_of_one_offer_are_different_things(site: Path) -> None:
 
 
 def test_what_only_watches_may_fail_and_what_is_bound_may_not(site: Path) -> None:
-    code = offers_code([{"kind": "observer", "name": "acme"}]).replace(
-        "return ('built'", "raise OSError('x')\n    ('built'"
-    )
+    code = offers_code([{"kind": "observer", "name": "acme"}]).replace("return Thing(", "raise OSError('x')\n    (")
     make_distribution(site, provides=[{"kind": "observer", "name": "acme"}], code=code)
     parts = parts_of(site)
     parts.build([Need("observer", "acme", optional=True)])
@@ -297,6 +304,28 @@ def test_what_only_watches_may_fail_and_what_is_bound_may_not(site: Path) -> Non
     )
     with pytest.raises(PluginError, match="OSError: x"):
         parts.build([Need("observer", "acme")])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thing_that_lacks_a_method_of_its_kind_is_named_with_it_before_anything_runs(site: Path, kind: str) -> None:
+    provides = [{"kind": kind, "name": "acme", "roles": ["planner"] if kind == "role" else []}]
+    code = offers_code(provides).replace("return Thing(settings)", "return object()")
+    make_distribution(site, f"acme-{kind}", provides=provides, code=code)
+    with pytest.raises(PluginError) as caught:
+        parts_of(site).build([Need(kind, "acme", where="harness.yaml:3:1")])
+    assert (caught.value.code, caught.value.where) == ("plugin.bound_broken", "harness.yaml:3:1")
+    assert caught.value.facts["plugin"] == f"acme-{kind}"
+    start = f"{kind} acme of the plugin acme-{kind} has no method "
+    assert caught.value.message.startswith(start)
+    assert set(LACKING[kind]) <= set(caught.value.message.removeprefix(start).split(", "))
+
+
+def test_a_name_that_is_no_method_is_none(site: Path) -> None:
+    provides = [{"kind": "observer", "name": "acme"}]
+    code = offers_code(provides).replace("self.settings = settings", "self.close = None")
+    make_distribution(site, provides=provides, code=code)
+    with pytest.raises(PluginError, match=r"has no method close$"):
+        parts_of(site).build([Need("observer", "acme")])
 
 
 def test_settings_that_the_class_refuses_are_a_mistake_of_the_configuration(site: Path) -> None:

@@ -121,7 +121,7 @@ def _toml(value: Any) -> str:
 
 
 def offers_code(provides: Sequence[Mapping[str, Any]]) -> str:
-    """Write a module that offers exactly what is promised; what is built is a plain object."""
+    """Write a module that offers exactly what is promised; what is built has any method, and each gives ``None``."""
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for entry in provides:
         by_kind.setdefault(entry["kind"], []).append(entry)
@@ -130,7 +130,12 @@ def offers_code(provides: Sequence[Mapping[str, Any]]) -> str:
         "from harness_hookspecs import hooks\n"
         "from harness_hookspecs.markers import implements\n"
         "from harness_hookspecs.offer import Offer\n\n\n"
-        "def build(settings, host):\n    return ('built', settings)\n\n\n"
+        "class Thing:\n"
+        "    def __init__(self, settings):\n        self.settings = settings\n\n"
+        "    def __getattr__(self, name):\n"
+        "        if name.startswith('_'):\n            raise AttributeError(name)\n"
+        "        return lambda *args, **kwargs: None\n\n\n"
+        "def build(settings, host):\n    return Thing(settings)\n\n\n"
         "def settings_class():\n    from pydantic import BaseModel, ConfigDict\n\n"
         "    class Anything(BaseModel):\n        model_config = ConfigDict(extra='allow')\n\n"
         "    return Anything\n" + hooks
