@@ -76,7 +76,7 @@ class LocalProvider:
         try:
             worker = self._ready_worker(deadline, call.cancel)
             call.on_begin()
-            self._check_fits(worker, asked.body["messages"])
+            self._check_fits(worker, asked.body["messages"], deadline, call.cancel)
             logged_bytes = worker.stderr_bytes
             talk = worker.ask("chat", body=asked.body)
             answer = self._follow(talk, call, deadline, asked)
@@ -90,8 +90,8 @@ class LocalProvider:
 
     def count_tokens(self, messages: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> int:
         """Prompt tokens of exactly this request; starts the worker if there is none."""
-        worker = self._ready_worker(_Deadline(self._ports.clock.monotonic, None), None)
-        return self._count(worker, engine_messages(messages, tools))
+        deadline = _Deadline(self._ports.clock.monotonic, None)
+        return self._count(self._ready_worker(deadline, None), engine_messages(messages, tools), deadline, None)
 
     def probe(self) -> ModelFacts:
         """Load the model; ``detail`` holds what the worker reports and every setting of the entry."""
@@ -198,8 +198,11 @@ class LocalProvider:
             process_group=0,  # a terminal's Ctrl-C is for the host, which then closes its workers
         )
 
-    def _check_fits(self, worker: Worker, messages: Sequence[Mapping[str, str]]) -> None:
-        prompt_tokens, limit_tokens = self._count(worker, messages), worker.facts["context_tokens"]
+    def _check_fits(
+        self, worker: Worker, messages: Sequence[Mapping[str, str]], deadline: _Deadline, cancel: CancelToken
+    ) -> None:
+        limit_tokens = worker.facts["context_tokens"]
+        prompt_tokens = self._count(worker, messages, deadline, cancel)
         if prompt_tokens >= limit_tokens:
             raise ProviderError(
                 f"The prompt has {prompt_tokens} tokens; the model reads {limit_tokens}, its reply included.",
@@ -209,8 +212,13 @@ class LocalProvider:
                 limit_tokens=limit_tokens,
             )
 
-    def _count(self, worker: Worker, messages: Sequence[Mapping[str, str]]) -> int:
-        answer = worker.ask("count", messages=messages).next(COUNT_SECONDS)
+    def _count(
+        self, worker: Worker, messages: Sequence[Mapping[str, str]], deadline: _Deadline, cancel: CancelToken | None
+    ) -> int:
+        wait_seconds = deadline.left(COUNT_SECONDS)
+        answer = worker.ask_once("count", wait_seconds, cancel, messages=messages)
+        if answer is None and wait_seconds < COUNT_SECONDS:  # somebody with more time may still want the worker
+            raise _timeout("The call's time was over before the prompt's tokens were counted", "deadline")
         if answer is None:
             worker.kill()
             raise _timeout("The worker did not count the prompt's tokens in time", "count")

@@ -107,6 +107,21 @@ class Worker:
         self._say({"op": op, "id": talk.id, **fields})
         return talk
 
+    def ask_once(
+        self, op: str, timeout_seconds: float, cancel: CancelToken | None = None, **fields: Any
+    ) -> Mapping[str, Any] | None:
+        """Give an order that has one answer and wait for it; ``None`` on timeout. What comes later is dropped.
+
+        Raises:
+            ProviderError: As ``ask`` and ``Talk.next``.
+            Cancelled: The token was set.
+        """
+        talk = self.ask(op, **fields)
+        try:
+            return talk.next(timeout_seconds, cancel)
+        finally:
+            self.forget(talk)
+
     def cancel(self, talk: Talk) -> None:
         """Ask the worker to stop the generation of that conversation."""
         self._say({"op": "cancel", "id": talk.id})

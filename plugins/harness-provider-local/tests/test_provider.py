@@ -335,6 +335,37 @@ def test_a_call_ends_when_its_time_is_over_and_the_worker_stays(start: Start, ho
     assert pid_of(provider) == pid
 
 
+def test_a_call_whose_time_is_over_while_its_prompt_is_counted_ends_and_the_worker_stays(
+    start: Start, caller: Any, callers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness_provider_local.provider.COUNT_SECONDS", 5.0)
+    provider = start()
+    provider.probe()
+    pid = pid_of(provider)
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(ProviderError) as caught:
+        provider.complete(ask(), caller.context(deadline_seconds=0.1))
+    assert (caught.value.code, caught.value.facts["stage"]) == ("provider.timeout", "deadline")
+    os.kill(pid, signal.SIGCONT)
+    assert provider.complete(ask(), callers().context()).text
+    assert pid_of(provider) == pid
+
+
+def test_a_call_can_be_cancelled_while_its_prompt_is_counted(start: Start, caller: Any) -> None:
+    provider = start()
+    provider.probe()
+    [worker] = provider.workers()
+    os.kill(worker.pid, signal.SIGSTOP)
+    thread, found = in_thread(lambda: provider.complete(ask(), caller.context()))
+    while not caller.begun:
+        pass
+    caller.token.cancel("enough")
+    thread.join(5.0)
+    os.kill(worker.pid, signal.SIGCONT)
+    assert [type(one) for one in found] == [Cancelled]
+    assert [(one.pid, one.state) for one in provider.workers()] == [(worker.pid, "ready")]
+
+
 def test_a_call_that_cannot_wait_for_the_model_leaves_it_loading(start: Start, caller: Any, callers: Any) -> None:
     provider = start()
     with pytest.raises(ProviderError) as caught:
