@@ -107,7 +107,7 @@ class LocalProvider:
         state, memory_bytes = worker.state, worker.facts.get("memory_bytes")
         if state != "starting":
             try:
-                pong = worker.ask("ping").next(PING_SECONDS)
+                pong = worker.ask_once("ping", PING_SECONDS)
             except ProviderError:
                 return ()  # it died this very moment
             memory_bytes = pong["memory_bytes"] if pong else memory_bytes

@@ -467,6 +467,17 @@ def test_the_worker_is_listed_and_ends_with_the_provider(start: Start, caller: A
     assert not list((host.state_dir / "workers").iterdir())
 
 
+def test_a_worker_that_answers_too_late_once_is_busy_with_nothing(start: Start) -> None:
+    provider = start()
+    provider.probe()
+    pid = pid_of(provider)
+    os.kill(pid, signal.SIGSTOP)
+    states = [worker.state for worker in (*provider.workers(), *provider.workers())]
+    os.kill(pid, signal.SIGCONT)
+    assert states == ["ready", "ready"]
+    assert [(worker.pid, worker.state) for worker in provider.workers()] == [(pid, "ready")]
+
+
 PARENT = """
 import sys, time
 from pathlib import Path
