@@ -25,6 +25,18 @@ STDERR_KEEP_BYTES: Final = 16_384
 STOP_SECONDS: Final = 5.0
 LAST: Final = frozenset({"done", "error", "counted", "pong", "died"})
 
+ANSWERS: Final[Mapping[str, Mapping[str, type]]] = {
+    "ready": {"context_tokens": int},
+    "failed": {"code": str, "message": str},
+    "piece": {"id": int, "kind": str, "text": str},
+    "progress": {"id": int},
+    "done": {"id": int, "text": str, "finish": str},
+    "error": {"id": int, "code": str, "message": str},
+    "counted": {"id": int, "tokens": int},
+    "pong": {"id": int, "memory_bytes": int},
+}
+"""Every answer of a worker by its event, with the fields that it cannot be read without."""
+
 
 class Child(Protocol):
     """The part of ``subprocess.Popen[bytes]`` that is used."""
@@ -47,6 +59,7 @@ class Worker:
         self.facts: Mapping[str, Any] = {}
         self.death: Death | None = None
         self.stopping = False
+        self._unwanted = False
         self._failure: ProviderError | None = None
         self._child: Child | None = None
         self._stderr = b""
@@ -142,7 +155,8 @@ class Worker:
         return self._stderr[len(self._stderr) - fresh :].decode("utf-8", "replace")
 
     def kill(self) -> None:
-        """End the process at once; every conversation hears of its death."""
+        """End the process at once, or as soon as there is one; every conversation hears of its death."""
+        self._unwanted = True
         if self._child is not None:
             self._child.kill()
 
@@ -170,19 +184,29 @@ class Worker:
         returncode = -1
         try:
             self._child = child = start()
-            if self.stopping:
+            if self.stopping or self._unwanted:
                 child.kill()
-            errors = self._ports.spawn(self._keep_stderr, child.stderr, name=f"stderr-{self.model}")
-            self._say(order)
-            self._hear_all(child)
-            returncode = child.wait()
-            errors.join(STOP_SECONDS)
-            for pipe in (child.stdin, child.stdout, child.stderr):
-                _close(pipe)
+            returncode = self._attend(child, order)
         except OSError as error:
             self._failure = ProviderError(f"The worker could not be started: {error}", code="provider.worker_start")
         finally:
             self._end(Death(returncode, self.stderr()))
+
+    def _attend(self, child: Child, order: Mapping[str, Any]) -> int:
+        """Hear a process to its end and give its return code; whatever goes wrong in here, it has ended afterwards."""
+        errors = self._ports.spawn(self._keep_stderr, child.stderr, name=f"stderr-{self.model}")
+        try:
+            self._say(order)
+            self._hear_all(child)
+        except BaseException:
+            child.kill()
+            raise
+        finally:
+            returncode = child.wait()
+            errors.join(STOP_SECONDS)
+            for pipe in (child.stdin, child.stdout, child.stderr):
+                _close(pipe)
+        return returncode
 
     def _keep_stderr(self, pipe: IO[bytes]) -> None:
         for line in pipe:
@@ -201,10 +225,10 @@ class Worker:
         framer = Framer(max_line_bytes=codec.MAX_BYTES)
         while child.stdout is not None and (chunk := os.read(child.stdout.fileno(), READ_BYTES)):
             for frame in framer.feed(chunk):
-                if isinstance(frame, FrameError):
+                if isinstance(frame, FrameError) or not _is_answer(frame.value):
                     child.kill()  # nothing it says can be trusted any more
-                else:
-                    self._hear(frame.value)
+                    return
+                self._hear(frame.value)
 
     def _hear(self, answer: Mapping[str, Any]) -> None:
         if answer["event"] == "ready":
@@ -263,6 +287,11 @@ class Talk:
         if answer["event"] == "died":
             raise died(self.worker.death or Death(-1, ""), model=self.worker.model, loading=False)
         return answer
+
+
+def _is_answer(value: Any) -> bool:
+    fields = ANSWERS.get(str(value.get("event"))) if isinstance(value, dict) else None
+    return fields is not None and all(isinstance(value.get(name), kind) for name, kind in fields.items())
 
 
 def told(answer: Mapping[str, Any]) -> ProviderError:
