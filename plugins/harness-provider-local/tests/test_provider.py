@@ -380,6 +380,12 @@ def test_a_model_that_is_not_loaded_in_time_is_given_up(start: Start, caller: An
     with pytest.raises(ProviderError) as caught:
         provider.complete(ask(), caller.context())
     assert caught.value.code == "provider.swap_timeout"
+    worker = provider._worker
+    assert worker is not None
+    with pytest.raises(ProviderError, match="died while it loaded"):  # now, and not when the provider is closed
+        worker.wait_ready(20.0, None)
+    assert worker.pid is not None
+    assert gone(worker.pid)
     provider.close()
     assert not list((host.state_dir / "workers").glob("*.json"))
 
