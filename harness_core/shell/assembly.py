@@ -14,7 +14,7 @@ from harness_core.kernel.definition import Definition, Limits, ModelPlan, RetryP
 from harness_core.settings.personas import limits_of, persona_of
 from harness_core.settings.stages import Stage
 from harness_core.settings.transitions import rules_of
-from harness_hookspecs.errors import ConfigError, HarnessError, PluginError, RuleError
+from harness_hookspecs.errors import ConfigError, HarnessError, PluginError
 from harness_hookspecs.provider import Provider
 from harness_hookspecs.role import EXECUTOR_ROLES
 from harness_hookspecs.rules import Rules
@@ -27,13 +27,11 @@ from .parts import Need, Parts
 from .perform_role import BoundRole
 from .plugins.binding import answer_for
 from .plugins.catalogue import Catalogue
+from .rule_plan import rule_plan
 from .session_parts import NamedApprover, NamedValidator, SessionParts
 from .toolbox import Tool, Toolbox
 
-__all__ = ["RULE_ROOTS", "Assembly"]
-
-RULE_ROOTS = ("artifact", "retries", "stage", "visit")
-"""What a transition rule may read (B-116)."""
+__all__ = ["Assembly"]
 
 _MAX_ARTIFACT_BYTES = 1_048_576
 
@@ -388,14 +386,7 @@ class Assembly:
         return self.config.origin(("providers", "deny")).text()
 
     def _rule(self, stage: str, rule: Any, rules: Rules) -> RulePlan:
-        origin = self._line(("stages", stage, *rule.path))
-        try:
-            program = rules.compile(rule.when, roots=RULE_ROOTS)
-        except RuleError as error:
-            raise ConfigError(
-                f"rule of stage {stage}: {error.message}", code="config.rule", where=origin, hint=error.hint
-            ) from error
-        return RulePlan(rule.when, program, rule.goto, origin)
+        return rule_plan(stage, rule, rules, self._line(("stages", stage, *rule.path)))
 
 
 def _error_of(check: Callable[[], object]) -> HarnessError | None:

@@ -14,10 +14,11 @@ from harness_core.shell.config.folders import has_project
 from harness_core.shell.config.trust import TRUST_HINT
 from harness_hookspecs.errors import InternalError, NotFound, PluginError, ProviderError
 from harness_hookspecs.host import Ports
-from harness_hookspecs.provider import ModelFacts, Probes
+from harness_hookspecs.provider import ModelFacts, Probes, Provider
 
 from .kind_hosts import resolve_secret
 from .parts import Need, Parts
+from .perform_attempt import attempt
 from .plugins.catalogue import Catalogue
 
 __all__ = ["EntryHost", "EntryRow", "entry_need", "entry_rows", "find_entry", "no_model", "probe"]
@@ -116,8 +117,9 @@ def probe(name: str, config: EffectiveConfig, catalogue: Catalogue, ports: Ports
 
     Raises:
         NotFound: There is no such entry.
-        PluginError: Its provider cannot be built.
-        ProviderError: The model cannot be reached or loaded, or its provider cannot be asked (``provider.no_probe``).
+        PluginError: Its provider cannot be built, or broke (``plugin.raised``).
+        ProviderError: The model cannot be reached or loaded, or its provider cannot be asked (``provider.no_probe``)
+            or gives no facts (``provider.no_answer``).
     """
     entry = find_entry(config, name)
     if config.project is None or config.folders is None:
@@ -126,10 +128,23 @@ def probe(name: str, config: EffectiveConfig, catalogue: Catalogue, ports: Ports
     parts = Parts(catalogue, lambda _, schema: config.settings_for("provider", name, schema), lambda _: host)
     need = entry_need(config, name)
     provider = parts.get(need)
-    try:
-        if not isinstance(provider, Probes):
-            message = f"the provider {entry.provider} cannot be asked what its models can do"
-            raise ProviderError(message, code="provider.no_probe", where=need.where)
-        return provider.probe()
-    finally:
-        provider.close()
+    what = f"provider {entry.provider}"
+    said = attempt(_facts, provider, entry.provider, need.where, what=what)
+    closed = attempt(provider.close, what=what)
+    error = said.error or closed.error
+    if error is not None:
+        raise error
+    assert said.value is not None
+    return said.value
+
+
+def _facts(provider: Provider, name: str, where: str | None) -> ModelFacts:
+    if not isinstance(provider, Probes):
+        raise ProviderError(
+            f"the provider {name} cannot be asked what its models can do", code="provider.no_probe", where=where
+        )
+    facts: object = provider.probe()
+    if not isinstance(facts, ModelFacts):
+        message = f"the provider {name} gave {type(facts).__name__} where ModelFacts belong"
+        raise ProviderError(message, code="provider.no_answer", where=where)
+    return facts

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, MutableSet
+from collections.abc import Callable, Mapping, MutableSet
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from harness_hookspecs.role import (
     DescribesPrompt,
     ExecuteStepResult,
     ExecuteStepTask,
+    ExecutorRole,
     RoleHarness,
     Scope,
     parse_result,
@@ -211,7 +213,9 @@ class _RoleCall:
 
     def _run_bound(self) -> tuple[Any, HarnessError | None]:
         role = self._setup.role
-        self._open(role, None)
+        broken = self._open(role, None)
+        if broken is not None:
+            return None, broken
         result, error = self._call(role)
         if error is None and isinstance(result, DelegateToDefault):
             return self._delegate(role)
@@ -224,9 +228,11 @@ class _RoleCall:
         if default is None:
             return None, RoleError("there is no default role harness to delegate to", code="role.no_default")
         try:
-            self._open(default, role)
+            broken = self._open(default, role)
         except RoleError as late:
             return None, late
+        if broken is not None:
+            return None, broken
         result, error = self._call(default)
         if isinstance(result, DelegateToDefault):
             return None, RoleError("the default role may not delegate", code="role.delegation_loop")
@@ -264,10 +270,11 @@ class _RoleCall:
 
     # -- what is written ---
 
-    def _open(self, role: BoundRole, delegated_by: BoundRole | None) -> None:
-        """The opening facts, unless a run before this one has written them."""
+    def _open(self, role: BoundRole, delegated_by: BoundRole | None) -> HarnessError | None:
+        """The opening facts, unless a run before this one has written them; the error when the role says of its prompt
+        what is nothing to record."""
         recorder, setup = self._recorder, self._setup
-        manifest = self._manifest(role, delegated_by)
+        manifest, broken = self._manifest(role, delegated_by)
         facts = []
         if not recorder.journal.resolved:
             facts.append(
@@ -298,6 +305,7 @@ class _RoleCall:
         if isinstance(self._task, ExecuteStepTask) and not recorder.journal.step_started:
             facts.append(recorder.fact("harness.execute_step.started", self._step(self._task)))
         recorder.open(facts, {manifest.manifest_hash: manifest.content}, manifest.wire)
+        return broken
 
     def _step(self, task: ExecuteStepTask) -> dict[str, Any]:
         return {
@@ -308,7 +316,9 @@ class _RoleCall:
             "visitIndex": task.step_context.visit_index,
         }
 
-    def _manifest(self, role: BoundRole, delegated_by: BoundRole | None) -> MadeManifest:
+    def _manifest(
+        self, role: BoundRole, delegated_by: BoundRole | None
+    ) -> tuple[MadeManifest, HarnessError | None]:
         """What this call uses; the four shapes differ, this host runs execute_step tasks."""
         setup, payload, task = self._setup, self._request.payload, self._task
         if not isinstance(task, ExecuteStepTask):
@@ -333,8 +343,12 @@ class _RoleCall:
         }
         if delegated_by is not None:
             wire["delegatedFrom"] = delegated_by.plugin
-        described = role.describes.prompt_facts(payload["role"]) if role.describes is not None else {}
-        return worker_manifest(wire, described, system=setup.system, known=setup.known_manifests)
+        made = partial(worker_manifest, system=setup.system, known=setup.known_manifests)
+        if role.describes is None:
+            return made(wire, {}), None
+        what = f"the description of its prompt by role {role.offer} ({role.plugin})"
+        said = attempt(_described, role.describes, payload["role"], partial(made, dict(wire)), what=what)
+        return (said.value, None) if said.value is not None else (made(wire, {}), said.error)
 
     def _suspended(self, closed: Suspend) -> RoleSuspended:
         results, blobs = self._recorder.drain()
@@ -368,6 +382,12 @@ class _RoleCall:
 
 
 _RESULTS = (DelegateToDefault, ExecuteStepResult)
+
+
+def _described(
+    describes: DescribesPrompt, role: ExecutorRole, made: Callable[[Mapping[str, str]], MadeManifest]
+) -> MadeManifest:
+    return made(describes.prompt_facts(role))
 
 
 def _output_of(result: Any) -> Any:

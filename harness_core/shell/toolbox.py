@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -17,6 +17,12 @@ from harness_hookspecs.tool import TIERS, Previews, Probes, Tier, ToolSet, ToolS
 from .perform_attempt import attempt
 
 __all__ = ["Tool", "Toolbox"]
+
+_FIELDS: Final[Mapping[str, Any]] = {
+    "name": str, "description": str, "input_schema": Mapping, "requires": Collection,
+    "timeout_seconds": int | float | None,
+}  # fmt: skip
+"""What of a tool is read before anything runs, and its types."""
 
 
 @attrs.frozen
@@ -80,13 +86,14 @@ class Toolbox:
         """The enabled tools of a set under its entries of ``tools.yaml`` (by set and by tool; the tool's wins).
 
         Raises:
-            PluginError: ``tool.no_tier`` for a tool that declares none (K-25), or the set broke.
+            PluginError: ``tool.no_tier`` for a tool that declares none (K-25), or the set broke or gives what is no
+                tool (``plugin.bound_broken``).
         """
         tools = []
-        said = attempt(lambda: tuple(map(_kept, toolset.specs())), what=f"tool set {set_name}")
+        said = attempt(_specs, toolset, set_name, what=f"tool set {set_name}")
         if said.error is not None:
             raise said.error
-        for spec in said.value or ():
+        for spec, schema_hash in said.value or ():
             if spec.tier not in TIERS:
                 raise PluginError(f"tool {spec.name} declares no tier", code="tool.no_tier", tool=spec.name)
             levels = [entry for entry in (entries.get(spec.name), entries.get(set_name)) if entry is not None]
@@ -95,8 +102,28 @@ class Toolbox:
             tier = next((entry.tier for entry in levels if entry.tier is not None), spec.tier)
             configured = next((entry.timeout_sec for entry in levels if entry.timeout_sec is not None), None)
             limits = [t for t in (spec.timeout_seconds, configured, default_timeout_seconds) if t is not None]
-            tools.append(Tool(spec, toolset, set_name, tier, min(limits), digest(_shown(spec))))
+            tools.append(Tool(spec, toolset, set_name, tier, min(limits), schema_hash))
         return tools
+
+
+def _specs(toolset: ToolSet, set_name: str) -> list[tuple[ToolSpec, str]]:
+    """What a set says its tools are, each with the hash of what a prompt shows of it."""
+    specs = list(toolset.specs())
+    for spec in specs:
+        flaw = _flaw(spec)
+        if flaw is not None:
+            raise PluginError(f"tool set {set_name} gives {flaw}", code="plugin.bound_broken")
+    return [(spec, digest(_shown(spec))) for spec in map(_kept, specs)]
+
+
+def _flaw(spec: object) -> str | None:
+    if not isinstance(spec, ToolSpec):
+        return f"{type(spec).__name__} where a ToolSpec belongs"
+    for name, kind in _FIELDS.items():
+        value = getattr(spec, name)
+        if not isinstance(value, kind):
+            return f"a tool whose {name} is {type(value).__name__}"
+    return None
 
 
 def _kept(spec: ToolSpec) -> ToolSpec:

@@ -18,6 +18,7 @@ from harness_core.shell.perform_attempt import attempt
 from harness_core.shell.ports.strand import Abandoned
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.errors import Suspend
+from harness_hookspecs.hooks import HOOK_OF_KIND
 from tests.reference import calls, one_stage, says
 
 HEAD = """
@@ -80,7 +81,7 @@ class Kind:
     def code(self, does: str) -> str:
         """The distribution's module, with the broken function's body."""
         body = indent(self.body.replace("BREAK", indent(does, "    ")), "    ")
-        hook = f"@implements(hooks.harness_provide_{self.kind}s)\ndef harness_provide_{self.kind}s():\n"
+        hook = f"@implements(hooks.{HOOK_OF_KIND[self.kind]})\ndef {HOOK_OF_KIND[self.kind]}():\n"
         roles = ", roles=('worker.ai-generate',)" if self.kind == "role" else ""
         offer = f"    return [Offer(kind={self.kind!r}, name='acme', build=lambda settings, host: Acme(){roles})]\n"
         return f"{HEAD}class Acme:\n{body}\n\n{hook}{offer}"
@@ -308,6 +309,79 @@ def test_a_tool_that_gives_no_result_fails_by_its_name_and_its_session_replays_e
     if caller == "code":
         assert document["failure"]["code"] == code
     assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+NO_TOOLS = {
+    "['text']": "str where a ToolSpec belongs",
+    "[None]": "NoneType where a ToolSpec belongs",
+    "[ToolSpec(**{**GOOD, 'name': 5})]": "a tool whose name is int",
+    "[ToolSpec(**{**GOOD, 'input_schema': 5})]": "a tool whose input_schema is int",
+    "[ToolSpec(**GOOD, requires=5)]": "a tool whose requires is int",
+    "[ToolSpec(**GOOD, timeout_seconds='1')]": "a tool whose timeout_seconds is str",
+}
+
+
+@pytest.mark.parametrize("given", NO_TOOLS)
+def test_a_set_that_gives_what_is_no_tool_is_named(broken: Any, given: str) -> None:
+    good = "GOOD = {'name': 'acme_x', 'description': 'It.', 'input_schema': {}, 'tier': 'T1'}"
+    site = broken(Kind("tool", f"def specs(self):\nBREAK\n{WORKS}", stage=TOOL), f"{good}\nreturn {given}", given)
+    code, document = site.command("run", "Go.")
+    assert (code, document["code"]) == (3, "plugin.bound_broken")
+    assert document["message"].startswith(f"tool set acme gives {NO_TOOLS[given]}")
+
+
+NO_FACTS = {
+    "raise OSError('x')": ("plugin.raised", "provider acme raised OSError: x"),
+    "raise SystemExit(0)": ("plugin.raised", "provider acme raised SystemExit: 0"),
+    "return None": ("provider.no_answer", "the provider acme gave NoneType where ModelFacts belong"),
+}
+
+
+@pytest.mark.parametrize("does", NO_FACTS)
+def test_a_provider_that_breaks_when_it_is_probed_is_named_and_closed(
+    broken: Any, tmp_path: Path, does: str
+) -> None:
+    closes = f"def close(self):\n    open({str(tmp_path / 'closed')!r}, 'w').close()"
+    body = f"def complete(self, request, call):\n    pass\n{closes}\ndef probe(self):\nBREAK"
+    site = broken(Kind("provider", body, models=KINDS["provider"].files["models"]), does, f"probe {does}")
+    _, document = site.command("models", "probe", "acme")
+    assert (document["schema"], document["code"], document["message"]) == ("harness.error/1", *NO_FACTS[does])
+    assert (tmp_path / "closed").exists()
+
+
+PROMPT_FACTS = ("raise OSError('x')", "return 5", "return None", "return {'addendum_hash': 5}")
+
+
+@pytest.mark.parametrize("does", [*PROMPT_FACTS, "return {'prompt_template_version': '\\ud800'}"])
+def test_a_role_that_describes_its_prompt_by_nothing_to_record_fails_and_its_session_replays_equal(
+    broken: Any, does: str
+) -> None:
+    body = KINDS["role"].body.replace("BREAK", "    raise AssertionError('nobody should have called it')")
+    files = {"harness": KINDS["role"].files["harness"]}
+    site = broken(Kind("role", f"{body}\ndef prompt_facts(self, role):\nBREAK", **files), does, f"facts {does}")
+    code, document = site.command("run", "Go.")
+    assert (document["schema"], document["status"]) == ("harness.session/1", "failed")
+    assert code in (1, 3)
+    [failed] = site.session.payloads("role.failed")
+    assert "nobody" not in failed["error"]["message"]
+    assert "surrogate" in failed["error"]["message"] or "by role acme (acme-role-" in failed["error"]["message"]
+    assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+NO_PROGRAMS = {
+    "raise OSError('x')": ("plugin.raised", "the rule engine raised OSError: x"),
+    "return None": ("plugin.raised", "the rule engine raised AttributeError"),
+    "return type('Program', (), {'roots': 5})": ("plugin.bound_broken", "gave a program whose roots are int"),
+}
+
+
+@pytest.mark.parametrize("does", NO_PROGRAMS)
+def test_a_rule_engine_that_compiles_nothing_is_named(broken: Any, does: str) -> None:
+    body = "def compile(self, text, *, roots):\nBREAK\ndef condition(self, program, values):\n    return True"
+    engine = Kind("rules", body, harness={"plugins": {"disable": ["rules-cel"]}})
+    code, document = broken(engine, does, f"compile {does}").command("run", "Go.")
+    assert (code, document["code"]) == (3, NO_PROGRAMS[does][0])
+    assert NO_PROGRAMS[does][1] in document["message"]
 
 
 @pytest.mark.parametrize("shown", ["5", "b'text'", "'\\ud800'", "object()"])
