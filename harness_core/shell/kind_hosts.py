@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .plugins.catalogue import Catalogue
 
-__all__ = ["PartHost", "register_secrets", "resolve_secret"]
+__all__ = ["PartHost", "granted_secret", "register_secrets", "resolve_secret"]
 
 _KINDS = ("env:", "file:")
 
@@ -50,14 +50,33 @@ class PartHost:
         Raises:
             PluginError: ``secret.not_granted``: only providers are given secrets. What another kind asked for while it
                 runs would be known to no other process, and lie in clear in what those post.
-            ConfigError: As :func:`resolve_secret`.
+            ConfigError: As :func:`granted_secret`.
         """
         if self.kind != "provider":
-            message = f"a plugin of kind {self.kind} is given no secrets, and {self.entry_name} asks for {reference}"
+            asked = reference if reference.startswith(_KINDS) else "one"
+            message = f"a plugin of kind {self.kind} is given no secrets, and {self.entry_name} asks for {asked}"
             raise PluginError(message, code="secret.not_granted")
-        value = resolve_secret(reference, self.ports, self.project_dir)
-        self.redactor.register(value)
-        return value
+        return granted_secret(reference, self.entry_name, self.ports, self.project_dir, self.redactor)
+
+
+def granted_secret(reference: str, entry_name: str, ports: Ports, project_dir: Path, redactor: Redactor) -> str:
+    """The value behind a reference, known to the redactor before the plugin is given it.
+
+    Raises:
+        ConfigError: As :func:`resolve_secret`, and ``secret.too_short``. Something else than a reference may be the
+            secret itself, which the plugin knows already: it is redacted as well.
+        Refused: The file may not be read, or is none.
+    """
+    try:
+        value = resolve_secret(reference, ports, project_dir)
+    except ConfigError as error:
+        if error.code == "secret.reference":
+            error.where = f"models.{entry_name}"
+            with suppress(ConfigError):
+                redactor.register(reference)
+        raise
+    redactor.register(value)
+    return value
 
 
 def resolve_secret(reference: str, ports: Ports, project_dir: Path) -> str:
@@ -73,7 +92,8 @@ def resolve_secret(reference: str, ports: Ports, project_dir: Path) -> str:
         return _variable(name)
     if kind == "file":
         return _content(name, ports, project_dir)
-    raise ConfigError(f"{kind}: is no kind of secret; write env:NAME or file:PATH", code="secret.reference")
+    # What was written is in no message, not even its beginning: it may be the secret itself.
+    raise ConfigError("a secret is written as env:NAME or file:PATH, never as itself", code="secret.reference")
 
 
 def _variable(name: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from harness_core.settings.models import ModelsSettings
 from harness_core.shell.host import Host
-from harness_core.shell.kind_hosts import register_secrets, resolve_secret
+from harness_core.shell.kind_hosts import PartHost, register_secrets, resolve_secret
 from harness_core.shell.ports import make_ports
 from harness_core.shell.redaction import MARK, Redactor
 from harness_hookspecs.errors import ConfigError, HarnessError, Refused
@@ -128,3 +128,19 @@ def test_of_a_project_that_is_not_trusted_no_secret_is_read(tmp_path: Path, monk
     trust(site)
     Host.open(None).close()
     assert asked == ["file:key"]
+
+
+@pytest.mark.inv("I-29")
+@pytest.mark.parametrize("written", [SECRET, f"sk:{SECRET}", f"{SECRET}:", f"Env:{SECRET}"])
+@pytest.mark.parametrize("kind", ["provider", "tool"])
+def test_a_secret_written_where_a_reference_belongs_is_in_no_error_and_redacted_from_then_on(
+    place: Path, ports: Ports, written: str, kind: str
+) -> None:
+    redactor = Redactor()
+    host = PartHost(ports, place, place, place, kind, "one", None, redactor, NOTHING)
+    with pytest.raises(HarnessError) as raised:
+        host.secret(written)
+    assert "battery" not in f"{raised.value!r} {raised.value} {raised.value.hint}"
+    if kind == "provider":
+        assert (raised.value.code, raised.value.where) == ("secret.reference", "models.one")
+        assert redactor.text(f"the key {written}") == f"the key {MARK}"
