@@ -507,21 +507,16 @@ class Host:
         """The commands that installed surfaces add, each with its offer's name; a surface that breaks only warns."""
         from .surfaces import surface_commands
 
-        return surface_commands(self._opened.catalogue, self._opened.parts, _complain)
+        return surface_commands(self._opened.catalogue, self._opened.parts, self._complain)
 
     # -- closing ---
 
     def close(self) -> None:
         """Give owned sessions back, end providers, close the log."""
-        from .perform_attempt import attempt
-
         for session in list(self._owned.values()):
             self._release(session)
-        for part in self._opened.parts.built():
-            if part.need.kind in ("provider", "observer"):
-                closed = attempt(part.thing.close, what=f"the end of {part.need.kind} {part.need.key[1]}")
-                if closed.error is not None:
-                    _complain(closed.error)
+        for error in self._opened.parts.close():
+            self._complain(error)
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -564,7 +559,7 @@ class Host:
             on_event.append(("caller", self._on_event))
         if self._on_chunk is not None:
             on_chunk.append(("caller", self._on_chunk))
-        return Observers(self._ports, on_event=on_event, on_chunk=on_chunk, complain=_complain)
+        return Observers(self._ports, on_event=on_event, on_chunk=on_chunk, complain=self._complain)
 
     def _begin(self, session: OwnedSession, command: Any, *, first: Any = None) -> None:
         self._owned[session.session_id] = session
@@ -651,8 +646,8 @@ class Host:
         if owned is not None:
             owned.nudge()
 
-
-def _complain(error: HarnessError) -> None:
-    with suppress(OSError):  # whom nobody can be told of, nothing stops for
-        if sys.stderr is not None:
-            sys.stderr.write(f"harness: {error.message}\n")
+    def _complain(self, error: HarnessError) -> None:
+        said = self._opened.redactor.text(error.message)  # a listener knows no more than it hears, but that is much
+        with suppress(OSError):  # whom nobody can be told of, nothing stops for
+            if sys.stderr is not None:
+                sys.stderr.write(f"harness: {said}\n")

@@ -14,12 +14,12 @@ from harness_core.shell.config.folders import has_project
 from harness_core.shell.config.trust import TRUST_HINT
 from harness_hookspecs.errors import InternalError, NotFound, PluginError, ProviderError
 from harness_hookspecs.host import Ports
-from harness_hookspecs.provider import ModelFacts, Probes, Provider
+from harness_hookspecs.provider import ModelFacts, Probes
 
-from .kind_hosts import resolve_secret
+from .kind_hosts import granted_secret, register_secrets
 from .parts import Need, Parts
-from .perform_attempt import attempt
 from .plugins.catalogue import Catalogue
+from .redaction import Redactor
 
 __all__ = ["EntryHost", "EntryRow", "entry_need", "entry_rows", "find_entry", "no_model", "probe"]
 
@@ -102,14 +102,15 @@ class EntryHost:
     project_dir: Path
     state_dir: Path
     entry_name: str
+    redactor: Redactor = attrs.field(repr=False)
 
     def secret(self, reference: str) -> str:
-        """Resolve ``env:NAME`` or ``file:PATH``; nothing is recorded here, so nothing needs to be redacted.
+        """The value behind ``env:NAME`` or ``file:PATH``, from now on redacted in what the provider says.
 
         Raises:
-            ConfigError: ``secret.missing`` or ``secret.reference``.
+            ConfigError: As :func:`granted_secret`.
         """
-        return resolve_secret(reference, self.ports, self.project_dir)
+        return granted_secret(reference, self.entry_name, self.ports, self.project_dir, self.redactor)
 
 
 def probe(name: str, config: EffectiveConfig, catalogue: Catalogue, ports: Ports) -> ModelFacts:
@@ -124,27 +125,21 @@ def probe(name: str, config: EffectiveConfig, catalogue: Catalogue, ports: Ports
     entry = find_entry(config, name)
     if config.project is None or config.folders is None:
         raise InternalError("A session's own configuration has no folders to probe from.")
-    host = EntryHost(ports, config.project, config.folders.state, name)
-    parts = Parts(catalogue, lambda _, schema: config.settings_for("provider", name, schema), lambda _: host)
+    redactor = Redactor()
+    register_secrets(redactor, catalogue, config.models, ports, config.project)
+    host = EntryHost(ports, config.project, config.folders.state, name, redactor)
+    parts = Parts(catalogue, lambda _, schema: config.settings_for("provider", name, schema), lambda _: host, redactor)
     need = entry_need(config, name)
-    provider = parts.get(need)
-    what = f"provider {entry.provider}"
-    said = attempt(_facts, provider, entry.provider, need.where, what=what)
-    closed = attempt(provider.close, what=what)
-    error = said.error or closed.error
-    if error is not None:
-        raise error
-    assert said.value is not None
-    return said.value
-
-
-def _facts(provider: Provider, name: str, where: str | None) -> ModelFacts:
-    if not isinstance(provider, Probes):
-        raise ProviderError(
-            f"the provider {name} cannot be asked what its models can do", code="provider.no_probe", where=where
-        )
-    facts: object = provider.probe()
+    try:
+        if not isinstance(parts.get(need), Probes):
+            message = f"the provider {entry.provider} cannot be asked what its models can do"
+            raise ProviderError(message, code="provider.no_probe", where=need.where)
+        facts: object = parts.ask(need, "probe")
+    finally:
+        failed = parts.close()
+    if failed:
+        raise failed[0]
     if not isinstance(facts, ModelFacts):
-        message = f"the provider {name} gave {type(facts).__name__} where ModelFacts belong"
-        raise ProviderError(message, code="provider.no_answer", where=where)
+        message = f"the provider {entry.provider} gave {type(facts).__name__} where ModelFacts belong"
+        raise ProviderError(message, code="provider.no_answer", where=need.where)
     return facts

@@ -70,6 +70,7 @@ class Opened:
             self.catalogue,
             lambda need, schema: config.settings_for(need.kind, need.key[1], schema),
             lambda need: self._host_of(need, parts),
+            self.redactor,
         )
         return parts
 

@@ -1,7 +1,8 @@
 """The parts of a session: what it needs goes in, the built things come out, and what could not be built as facts.
 
 Nothing is imported that no need names. A part that the configuration binds must be built; one that only watches
-(``optional``) may fail, and its failure is a ``plugin.failed`` event.
+(``optional``) may fail, and its failure is a ``plugin.failed`` event. Who is built is told secrets, so what it says
+while it is built, looked at, asked or ended passes the redactor here, whoever is told of it.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from typing import Any, NamedTuple
 
 from harness_hookspecs.errors import ConfigError, HarnessError, PluginError
 from harness_hookspecs.host import KindHost
-from harness_hookspecs.kit.failure import headline
+from harness_hookspecs.kit.failure import headline, is_whole
 from harness_hookspecs.offer import Offer
 
+from .perform_attempt import attempt
 from .plugins.catalogue import Catalogue
 from .plugins.records import Record
 from .ports.interruption import is_interruption
 from .promised import missing_methods
+from .redaction import Redactor
 
 __all__ = ["Need", "Part", "PartFailed", "Parts"]
 
@@ -82,12 +85,16 @@ class Parts:
         catalogue: Who offers what.
         settings: Gives the settings of a need as plain JSON.
         host: Gives the host protocol that a need's kind promises.
+        redactor: Knows the secrets that those hosts give.
     """
 
-    def __init__(self, catalogue: Catalogue, settings: Settings, host: Callable[[Need], KindHost]) -> None:
+    def __init__(
+        self, catalogue: Catalogue, settings: Settings, host: Callable[[Need], KindHost], redactor: Redactor
+    ) -> None:
         self._catalogue = catalogue
         self._settings = settings
         self._host = host
+        self._redactor = redactor
         self._parts: dict[tuple[str, str], Part] = {}
         self.failed: list[PartFailed] = []
 
@@ -136,7 +143,28 @@ class Parts:
             One line; ``None`` when only building it tells.
         """
         offer = self._catalogue.offer(need.kind, need.name, where=need.where)
-        return None if offer.look is None else str(self._made(need, offer, offer.look, "looked at"))
+        if offer.look is None:
+            return None
+        return self._redactor.text(str(self._made(need, offer, offer.look, "looked at")))
+
+    def ask(self, need: Need, method: str) -> Any:
+        """Give what a built thing says to a call without arguments.
+
+        Raises:
+            HarnessError: What it raises, without the secrets; what is none of ours as ``plugin.raised``.
+        """
+        said = attempt(getattr(self.get(need), method), what=f"{need.kind} {need.key[1]}")
+        if said.error is not None:
+            raise self._redactor.error(said.error)
+        return said.value
+
+    def close(self) -> list[HarnessError]:
+        """End what has an end, providers and observers; gives what they raise, without the secrets."""
+        ending = [part for part in self.built() if part.need.kind in ("provider", "observer")]
+        ended = [
+            attempt(part.thing.close, what=f"the end of {part.need.kind} {part.need.key[1]}") for part in ending
+        ]
+        return [self._redactor.error(one.error) for one in ended if one.error is not None]
 
     def _build(self, need: Need) -> Part:
         offer = self._catalogue.offer(need.kind, need.name, where=need.where)
@@ -152,12 +180,11 @@ class Parts:
         try:
             settings = None if offer.settings is None else _checked(offer.settings(), given, need)
             return make(settings, self._host(need))
-        except HarnessError:
-            raise
         except BaseException as error:
             if is_interruption(error):
                 raise
-            raise _broken(need, record, f"cannot be {done}: {headline(error)}") from error
+            told = self._redactor.error(_named(error, need, record, done))
+            raise told from told.__cause__
 
     def _failure(self, need: Need, error: HarnessError) -> PartFailed:
         owners = self._catalogue.providers_of(need.kind, need.name)
@@ -181,6 +208,15 @@ def _broken(need: Need, record: Record, said: str) -> PluginError:
         hint=f"harness plugins info {record.id}",
         plugin=record.id,
     )
+
+
+def _named(error: BaseException, need: Need, record: Record, done: str) -> HarnessError:
+    """What a plugin raised instead of making something: one of ours as it is, anything else under its name."""
+    if is_whole(error):
+        return error
+    named = _broken(need, record, f"cannot be {done}: {headline(error)}")
+    named.__cause__ = error
+    return named
 
 
 def _checked(model: Any, given: Mapping[str, Any], need: Need) -> Any:

@@ -6,10 +6,11 @@ import base64
 import json
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from traceback import format_exception
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, quote_plus
 
-from harness_hookspecs.errors import ConfigError
+from harness_hookspecs.errors import ConfigError, HarnessError
 from harness_hookspecs.kit.codec import dumps
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ __all__ = ["ChunkRedactor", "Redactor"]
 
 MIN_SECRET_LENGTH = 8
 MARK = "[secret]"
+
+E = TypeVar("E", bound=HarnessError)
 
 
 class Redactor:
@@ -93,6 +96,17 @@ class Redactor:
         wire = message.to_wire()
         clean = self.value(wire)
         return message if clean == wire else type(message).from_wire(clean)
+
+    def error(self, error: E) -> E:
+        """That error itself without the secrets; causes that tell one, as a traceback shows them, are cut off."""
+        clean = self.value([error.message, error.hint, error.where, error.facts])
+        error.message, error.hint, error.where, error.facts = clean
+        error.args = (error.message,)
+        shown = "".join(format_exception(error)) if self._forms else ""
+        if self.text(shown) != shown:
+            error.__cause__ = error.__context__ = None
+            error.__notes__ = []
+        return error
 
 
 class ChunkRedactor:

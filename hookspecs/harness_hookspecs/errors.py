@@ -98,6 +98,10 @@ class HarnessError(Exception):
         hint, added = vars(self).get("hint"), vars(self).get("_added_notes", [])
         return [f"hint: {hint}", *added] if isinstance(hint, str) and hint else [*added]
 
+    @__notes__.setter
+    def __notes__(self, notes: list[str]) -> None:
+        vars(self)["_added_notes"] = list(notes)
+
     def add_note(self, note: str, /) -> None:
         """Keep a note for tracebacks, as any exception does."""
         vars(self).setdefault("_added_notes", []).append(note)

@@ -430,3 +430,86 @@ def test_a_secret_comes_out_of_no_way_into_the_log_onto_the_screen_or_to_who_lis
     assert SECRET not in screen.out + screen.err + "".join(told)
     assert SECRET.encode() not in content
     assert MARK in content + "".join(told).encode()  # it did come this way
+
+
+# ------------------------------------------------------------------------------------------ built, asked and ended
+
+ENDS = """
+import os
+
+from pydantic import BaseModel, field_validator
+
+from harness_hookspecs import hooks
+from harness_hookspecs.errors import ConfigError, ProviderError
+from harness_hookspecs.markers import implements
+from harness_hookspecs.messages import OracleResponse, TextPart, Usage
+from harness_hookspecs.offer import Offer
+
+
+def fails(way, kind=RuntimeError):
+    if os.environ["LEAK"] == way:
+        raise kind("refused: " + os.environ["VAULT_KEY"])
+
+
+class Settings(BaseModel):
+    key: str
+
+    @field_validator("key")
+    @classmethod
+    def checked(cls, key):
+        fails("settings", ValueError)
+        return key
+
+
+class Ends:
+    def __init__(self, settings, host):
+        host.secret(settings.key)
+        fails("build")
+        fails("build, with an error of ours", ConfigError)
+        if os.environ["LEAK"] == "build, in a cause":
+            try:
+                fails("build, in a cause")
+            except RuntimeError as error:
+                raise ConfigError("refused: [secret]") from error
+
+    def complete(self, request, call):
+        return OracleResponse(content=(TextPart(text="yes"),), finish_reason="stop", usage=Usage.unknown())
+
+    def probe(self):
+        fails("probe")
+        raise ProviderError("refused: [secret]")
+
+    def close(self):
+        fails("close")
+
+
+@implements(hooks.harness_provide_providers)
+def harness_provide_providers():
+    return [Offer(kind="provider", name="vault", build=Ends, settings=lambda: Settings)]
+"""
+
+
+@pytest.fixture
+def ending(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A project whose provider fails with its secret in its mouth, in the one way that LEAK names."""
+    make_distribution(tmp_path / "site", "acme-ends", provides=PROVIDES[:1], code=ENDS)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setenv("VAULT_KEY", SECRET)
+    play(says("unused"), models=MODELS)
+    yield
+    sys.modules.pop("acme_ends", None)
+
+
+@pytest.mark.inv("I-29")
+@pytest.mark.parametrize("command", ["run Go.", "run Go. --json", "run Go. --debug", "models probe one --json"])
+@pytest.mark.parametrize(
+    "way", ["settings", "build", "build, with an error of ours", "build, in a cause", "probe", "close"]
+)
+def test_a_provider_that_fails_with_its_secret_when_it_is_built_asked_or_ended_is_told_of_without_it(
+    ending: None, way: str, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LEAK", way)
+    main(command.split())
+    screen = capsys.readouterr()
+    assert SECRET not in screen.out + screen.err
+    assert ("[secret]" in screen.err) is (way != "probe" or command.startswith("models"))

@@ -19,6 +19,7 @@ from harness_core.shell.plugins.index import open_index
 from harness_core.shell.plugins.opening import remembered_selection
 from harness_core.shell.plugins.policy import Named, Selection
 from harness_core.shell.plugins.switch import disabled_in, with_disabled
+from harness_core.shell.redaction import Redactor
 from harness_hookspecs.contracts.distribution import make_distribution, offers_code
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.errors import ConfigError, NotFound, PluginError
@@ -270,7 +271,7 @@ def test_why_tells_the_whole_chain(site: Path) -> None:
 
 def parts_of(site: Path, settings: Mapping[str, Any] = {}) -> Parts:
     host = FakeHost(site)
-    return Parts(catalogue_of(site), lambda need, schema: settings, lambda need: host)
+    return Parts(catalogue_of(site), lambda need, schema: settings, lambda need: host, Redactor())
 
 
 def test_a_thing_is_built_once_with_its_checked_settings(site: Path) -> None:
