@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 
 from harness_core.kernel.projections.artifacts import artifact_ref, digest_of_ref
 from harness_core.kernel.projections.naming import resolve_one
+from harness_core.shell.ports_streams import results
 from harness_hookspecs.errors import CodecError
 from harness_hookspecs.kit.codec import loads
 from harness_hookspecs.kit.render import escape_for_terminal
@@ -19,7 +19,7 @@ from harness_hookspecs.kit.render import escape_for_terminal
 from .hosting import open_host
 from .named import session_argument
 from .noun import NounGroup
-from .output import emit, json_option, tabled, wants_json, write_document
+from .output import echo, emit, json_option, tabled, wants_json, write_document
 from .session_text import ref_shown
 
 if TYPE_CHECKING:
@@ -79,10 +79,10 @@ def get(ctx: click.Context, ref: str) -> None:
         content = host.artifact(ref)
     if wants_json(ctx):
         write_document({"schema": "harness.artifact/1", "ref": ref, "size_bytes": len(content), **_content(content)})
-    elif sys.stdout and sys.stdout.isatty():
-        click.echo(escape_for_terminal(content.decode(errors="replace")))
+    elif (stream := results()) and stream.isatty():
+        echo(escape_for_terminal(content.decode(errors="replace")))
     else:
-        click.echo(content, nl=False)
+        echo(content, end_of_line=False)
 
 
 def _find(host: Host, reference: str) -> str:

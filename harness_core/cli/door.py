@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,17 +12,18 @@ from typing import Any, Final
 
 import click
 
+from harness_core.shell.ports_streams import drop_unwritable_results
 from harness_hookspecs.errors import Cancelled, HarnessError
 
 from .errors import INTERNAL, INTERRUPTED, USAGE, error_document, exit_of
-from .group import harness
+from .group import ReaderGone, harness
 from .options import GlobalOptions, UsageError, is_json, split_globals
 from .output import complain, write_document
 
 __all__ = ["internal", "let_go_of_broken_streams", "run"]
 
 _MAX_EXIT: Final = 255
-_READER_GONE: Final = 1  # whoever read stdout has stopped: nothing more is said
+_READER_GONE: Final = 128 + signal.SIGPIPE  # whoever read stdout has stopped: nothing more is said, as of a signal
 _UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EAGAIN}
 """What a stream that is full, lost or not for writing says to whoever prints; others who write name their file."""
 
@@ -30,12 +32,13 @@ _GROUP_ALONE: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
 _REPORT: Final = "run it again with --debug and report what it prints"
 
 
-def run(argv: Sequence[str], env: Mapping[str, str] = os.environ) -> int:
+def run(argv: Sequence[str], env: Mapping[str, str] = os.environ, *, own_process: bool = False) -> int:
     """Run one command; only what nobody foresaw gets past here.
 
     Args:
         argv: The arguments without the program's name.
         env: The environment.
+        own_process: Whether the process is there for this command alone, and its streams with it.
 
     Returns:
         The exit code.
@@ -44,6 +47,7 @@ def run(argv: Sequence[str], env: Mapping[str, str] = os.environ) -> int:
     options = GlobalOptions(debug="--debug" in argv)
     try:
         options, rest = split_globals(argv, env)
+        options = options._replace(own_process=own_process)
         return _ended(rest or ["--help"], options)
     except (click.UsageError, UsageError) as error:
         return _usage(error, as_json)
@@ -54,7 +58,7 @@ def run(argv: Sequence[str], env: Mapping[str, str] = os.environ) -> int:
         return _failed(error, as_json, options)
     except (KeyboardInterrupt, click.Abort):
         return _interrupted(as_json)
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderGone):
         return _READER_GONE
     except OSError as error:
         if error.filename is not None or error.errno not in _UNWRITABLE:
@@ -176,6 +180,7 @@ def internal(error: BaseException, argv: Sequence[str]) -> int:
 
 def let_go_of_broken_streams() -> None:
     """Leave nothing to flush that cannot be: Python would complain of it as it ends, and spoil the exit code."""
+    drop_unwritable_results()
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         try:

@@ -23,7 +23,7 @@ from .errors import INTERRUPTED, error_document, exit_of
 from .hosting import open_host, usage_error
 from .named import session_argument
 from .noun import NounGroup
-from .output import columns, complain, emit, fitted, json_lines_option, json_option, labelled, wants_json
+from .output import columns, complain, echo, emit, fitted, json_lines_option, json_option, labelled, wants_json
 
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
@@ -68,7 +68,7 @@ def show(ctx: click.Context, /, session: str, **given: Any) -> int:
         with open_host(ctx) as host:
             for stored, document, line in _documents(host, host.find(session), wanted):
                 if not shown and not wants_json(ctx):
-                    click.echo(_HEAD)
+                    echo(_HEAD)
                 _print(ctx, host, stored, document, line, expand=given["expand"])
                 shown += 1
         if not shown:
@@ -77,7 +77,7 @@ def show(ctx: click.Context, /, session: str, **given: Any) -> int:
         if not wants_json(ctx):
             raise
         # One line, like every other document of this command.
-        click.echo(json.dumps(error_document(error)))
+        echo(json.dumps(error_document(error)))
         complain(f"harness: {error.message}")
         return exit_of(error)
     except KeyboardInterrupt:
@@ -114,9 +114,9 @@ def _print(
         view = expanded_view(decoded(stored), lambda digest: loads_trusted(host.artifact(artifact_ref(digest))))
         document = {**document, "payload": view["payload"]}
     if wants_json(ctx):
-        click.echo(json.dumps(document))
+        echo(json.dumps(document))
     else:
-        click.echo(_text(stored, document, line, expand=expand))
+        echo(_text(stored, document, line, expand=expand))
 
 
 _TYPE_AT = 17

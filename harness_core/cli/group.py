@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -12,7 +14,7 @@ from harness_core import __version__
 
 from .named import SESSION_IS
 
-__all__ = ["COMMANDS", "LazyGroup", "harness"]
+__all__ = ["COMMANDS", "LazyGroup", "ReaderGone", "harness"]
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("harness_core.cli.demo:demo", "The main job with a scripted model: no key, no network."),
@@ -48,8 +50,38 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """Command to its place and its line of help; a command whose module is not there is not listed."""
 
 
+class ReaderGone(Exception):
+    """Nobody reads what is printed; click would make an exit 1 of a broken pipe, which says that a run failed."""
+
+
+@contextmanager
+def _past_click() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are used."""
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        """Read the arguments, which prints the help when it is asked for.
+
+        Raises:
+            ReaderGone: Nobody reads it.
+        """
+        with _past_click():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command.
+
+        Raises:
+            ReaderGone: Nobody reads what it prints.
+        """
+        with _past_click():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the commands that are there, in the order of the table."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness_core.shell.ports_streams import results
+
 from .output import options_of
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def terminal() -> tuple[int, int] | None:
     """
     if not sys.stdin or not sys.stdin.isatty():
         return None
-    for stream in (sys.stderr, sys.stdout):
+    for stream in (sys.stderr, results()):
         if stream and stream.isatty():
             return sys.stdin.fileno(), stream.fileno()
     return None

@@ -26,10 +26,10 @@ def main(argv: list[str] | None = None) -> int:
     if arguments == ["--version"] and _says_version():
         return 0
     if argv is not None:
-        return _run(arguments)
+        return _run(arguments, own_process=False)
     gc.set_threshold(_GARBAGE_OBJECTS)
     try:
-        return _run(arguments)
+        return _run(arguments, own_process=True)
     finally:
         gc.freeze()  # the process ends: its memory is given back as a whole, not object by object
 
@@ -43,11 +43,15 @@ def _says_version() -> bool:
     return True
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], *, own_process: bool) -> int:
+    from harness_core.shell.ports_streams import writable_results
+
     from . import door
 
+    if own_process:
+        writable_results()
     try:
-        return door.run(arguments)
+        return door.run(arguments, own_process=own_process)
     except SystemExit:  # so a command of a surface may end
         raise
     except BaseException as error:

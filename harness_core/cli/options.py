@@ -25,6 +25,7 @@ class GlobalOptions(NamedTuple):  # no attrs: half of what `plugins list` may ta
         no_plugins: No plugin at all takes part.
         plain: No colour, no redrawing, no boxes.
         debug: Tracebacks are shown.
+        own_process: The command is all that the process is for: its standard output is for the result alone.
     """
 
     project: str | None = None
@@ -32,6 +33,7 @@ class GlobalOptions(NamedTuple):  # no attrs: half of what `plugins list` may ta
     no_plugins: bool = False
     plain: bool = False
     debug: bool = False
+    own_process: bool = False
 
 
 def is_json(argv: Sequence[str]) -> bool:

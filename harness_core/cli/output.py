@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import sys
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import click
 
+from harness_core.shell.ports_streams import keep_stdout_for_results, results
+
 from .options import GlobalOptions
 
 __all__ = [
     "columns",
     "complain",
+    "echo",
     "emit",
     "fitted",
     "json_lines_option",
@@ -28,6 +32,7 @@ __all__ = [
 ]
 
 _KEY: Final = "harness_core.json"
+_USUAL_COLUMNS: Final = 80  # of a terminal that does not say
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,7 +51,24 @@ def _json_option(said: str) -> Callable[[F], F]:
     def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.meta[_KEY] = bool(value) or ctx.meta.get(_KEY, False)
 
-    return click.option("--json", is_flag=True, expose_value=False, callback=note, help=said)
+    option = click.option("--json", is_flag=True, expose_value=False, callback=note, help=said)
+    return lambda command: option(_with_stdout_kept(command))
+
+
+def _with_stdout_kept(command: F) -> F:
+    """A command of ours prints its result through here; in our own process nothing else reaches stdout meanwhile.
+
+    A help is printed by click instead, so nothing is kept before it is known that none was asked for.
+    """
+
+    @functools.wraps(command)
+    def kept(*args: Any, **given: Any) -> Any:
+        ctx = click.get_current_context()
+        if options_of(ctx).own_process and ctx.invoked_subcommand is None:
+            keep_stdout_for_results()
+        return command(*args, **given)
+
+    return kept  # type: ignore[return-value]
 
 
 def wants_json(ctx: click.Context) -> bool:
@@ -73,21 +95,30 @@ def emit(ctx: click.Context, document: Mapping[str, Any], render: Callable[[Mapp
     else:
         text = render(document)
         if text:
-            click.echo(text)
+            echo(text)
+
+
+def echo(content: str | bytes, *, end_of_line: bool = True) -> None:
+    """Print a result, or a part of one, as it is."""
+    click.echo(content, file=results(), nl=end_of_line)
 
 
 def write_document(document: Mapping[str, Any]) -> None:
     """Print a document in plain ASCII, which any terminal and any pipe can carry."""
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
+    echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 def columns() -> int:
-    """Columns of the terminal that text is printed on; 0 when it goes to a file or a program, which get it unbroken."""
-    if not sys.stdout or not sys.stdout.isatty():
+    """Columns of the terminal that results are printed on; 0 when they go to a file or a program, unbroken then."""
+    stream = results()
+    if not stream or not stream.isatty():
         return 0
-    from shutil import get_terminal_size
-
-    return get_terminal_size().columns
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
+    return _USUAL_COLUMNS
 
 
 def tabled(head: Sequence[str], rows: Iterable[Sequence[str]], *, optional: Collection[str] = ()) -> str:
@@ -118,7 +149,7 @@ def say(ctx: click.Context, text: str) -> None:
     if wants_json(ctx):
         _to_people(text)
     else:
-        click.echo(text)
+        echo(text)
 
 
 def complain(text: str) -> None:

@@ -207,6 +207,9 @@ def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Ho
         )
         try:
             emit(ctx, document, lambda one: _result(host, one))
+        except BrokenPipeError:  # whoever stopped reading has the session's own exit, which says more
+            if number is None:
+                complain(f"nobody read the result; harness sessions show {document['id'][-8:]} shows it")
         except OSError:
             if number is None:
                 raise  # else the terminal that was closed takes no text either; the signal says more

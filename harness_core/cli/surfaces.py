@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import click
 
+from harness_core.shell.ports_streams import give_stdout_back, keep_stdout_for_results
 from harness_hookspecs.errors import HarnessError, PluginError
 
 from .hosting import open_host, terminal
+from .output import options_of
 
 __all__ = ["no_command", "surface_command"]
 
@@ -26,6 +28,8 @@ def surface_command(ctx: click.Context, word: str) -> click.Command | None:
 
     if not any(provided.kind == "surface" for record in open_index().records for provided in record.provides):
         return None
+    if options_of(ctx).own_process:
+        keep_stdout_for_results()
     try:
         host = open_host(ctx, terminal=terminal())
     except HarnessError as error:
@@ -39,6 +43,7 @@ def surface_command(ctx: click.Context, word: str) -> click.Command | None:
         raise PluginError(f"several surfaces add the command {word}: {names}", code="plugin.doubled", hint=hint)
     if found:
         ctx.obj = host
+        give_stdout_back()
     return found[0][1] if found else None
 
 

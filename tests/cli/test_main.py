@@ -77,7 +77,7 @@ def _with_a_probe(monkeypatch: pytest.MonkeyPatch) -> None:
         ("internal", 70, "internal"),
         ("generator", 70, "internal"),
         ("interrupt", 130, "interrupted"),
-        ("pipe", 1, None),
+        ("pipe", 141, None),
         ("full", 1, None),
         ("another file", 70, "internal"),
         ("click", 1, "command.failed"),
@@ -299,12 +299,14 @@ def test_where_stderr_is_full_the_exit_is_what_it_would_be(words: list[str], cod
 
 @buffers
 @pytest.mark.parametrize("words", PRINTING, ids=" ".join)
-def test_where_nobody_reads_stdout_nothing_is_said(words: list[str], unbuffered: str) -> None:
+def test_where_nobody_reads_stdout_nothing_is_said_and_the_exit_is_a_signal_s(
+    words: list[str], unbuffered: str
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     found = _python(*HARNESS, *words, stdout=writing, env={"PYTHONUNBUFFERED": unbuffered})
     os.close(writing)
-    assert (found.returncode, found.stderr) == (1, "")
+    assert (found.returncode, found.stderr) == (141, "")
 
 
 @pytest.mark.parametrize("words", [["plugins", "list", "--json"], ["nope", "--json"], ["--version"]], ids=" ".join)
