@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["events"]
 
 _DIVERGED = 15
+_SEQ_DIGITS = 19
 
 
 @click.group(cls=NounGroup, default="show")
@@ -180,9 +181,10 @@ def trace(ctx: click.Context, event: str) -> None:
 
 def _find(host: Host, reference: str) -> tuple[str, str]:
     session, colon, seq = reference.rpartition(":")
-    if colon and seq.isdigit():
+    if colon and seq.isdecimal():
         session_id = host.find(session)
-        found = next(host.events(session_id, after=int(seq) - 1), None) if int(seq) else None
+        number = int(seq) if len(seq) < _SEQ_DIGITS else 0  # no event has that many
+        found = next(host.events(session_id, after=number - 1), None) if number else None
         if found is None:
             raise NotFound(f"session {session_id[-8:]} has no event {seq}", code="event.not_found")
         return session_id, found.id

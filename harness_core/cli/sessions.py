@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import click
 
-from harness_hookspecs.errors import NotFound
 
 from .hosting import open_host
 from .named import session_argument
@@ -88,8 +87,4 @@ def show(ctx: click.Context, session: str, at: int | None) -> None:
         made = [one for one in host.artifacts(document["id"]) if one["seq"] <= document["last_seq"]]
         context = stage_with_context(document, lambda: host.events(document["id"]))
         beside = Beside(context, budget_reached(host, document) if at is None else None)
-    if at is not None and document["last_seq"] != at:
-        raise NotFound(
-            f"session {short(document['id'])} has no event {at}: it has {document['last_seq']}", code="event.not_found"
-        )
     emit(ctx, document, lambda one: session_text(one, made, beside=beside, current=at is None))

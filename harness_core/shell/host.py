@@ -385,7 +385,7 @@ class Host:
     def events(
         self, session_id: str, *, after: int = 0, follow: bool = False, types: str = "*"
     ) -> Iterator[StoredEvent]:
-        """Stored events in order; with ``follow`` until the session is final."""
+        """Stored events with ``seq > after`` in order; with ``follow`` until the session is final."""
         stream = f"session:{self.find(session_id)}"
         while True:
             final = False
@@ -411,7 +411,11 @@ class Host:
         return [freeze(d) for d in sorted(mine, key=lambda d: d["id"], reverse=True)]
 
     def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:
-        """One session's document, as of seq ``at`` when given."""
+        """One session's document, as of seq ``at`` when given.
+
+        Raises:
+            NotFound: There is no such session (``session.not_found``) or no such event (``event.not_found``).
+        """
         from harness_core.kernel.projections.session import session_document
 
         from .replaying import fold_session

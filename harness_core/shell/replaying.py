@@ -27,8 +27,16 @@ MODES = ("full", "skip-inference")
 
 
 def fold_session(store: Store, session_id: str, *, until: int | None = None) -> SessionState:
-    """The state of a session, as of seq ``until`` when given."""
-    return fold(store.read(f"session:{session_id}", until=until), _reader(store, session_id))
+    """The state of a session, as of seq ``until`` when given.
+
+    Raises:
+        NotFound: ``event.not_found``: the session has no event of that seq.
+    """
+    state = fold(store.read(f"session:{session_id}", until=until), _reader(store, session_id))
+    if until is not None and (until < 1 or state.seq != until):
+        last = store.head(f"session:{session_id}").seq
+        raise NotFound(f"session {session_id[-8:]} has no event {until}: it has {last}", code="event.not_found")
+    return state
 
 
 def recorded_config(store: Store, session_id: str, events: Sequence[StoredEvent]) -> EffectiveConfig:

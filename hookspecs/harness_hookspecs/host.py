@@ -468,7 +468,7 @@ class Host(Protocol):
         """The documents of this project's sessions, newest first."""
 
     def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:
-        """One session's document, as of seq ``at`` when given."""
+        """One session's document, as of seq ``at`` when given; ``event.not_found`` when it has no such event."""
 
     def artifacts(self, session_id: str) -> Sequence[Mapping[str, Any]]:
         """The artifacts of a session, oldest first."""

@@ -151,7 +151,10 @@ class Store(Protocol):
         """
 
     def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
-        """Events with ``after < seq <= until`` in order, streamed; never more than a page in memory."""
+        """Events with ``after < seq <= until`` in order, streamed; never more than a page in memory.
+
+        Both may be any whole number, whatever the store itself can count to.
+        """
 
     def head(self, stream: str) -> Head:
         """The head row of the stream."""

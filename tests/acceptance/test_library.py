@@ -158,3 +158,17 @@ def test_the_plugin_of_the_readme_is_the_one_that_is_tried_in_its_page() -> None
     page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
     [program] = [example for example in examples(PLUGIN) if isinstance(example, Program)]
     assert program.text in page
+
+
+@pytest.mark.parametrize("seq", [0, -1, 99, 2**70, -(2**70)])
+def test_a_session_as_of_an_event_that_it_has_not_is_not_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seq: int
+) -> None:
+    site = write_site(tmp_path, stages=one_stage(), replies=[says("done")]).enter(monkeypatch)
+    with Host.open(site.project) as host:
+        done = host.run("Go.")
+        assert host.session("@last", at=done["last_seq"]) == done
+        with pytest.raises(HarnessError, match=f"has no event {seq}: it has {done['last_seq']}") as raised:
+            host.session("@last", at=seq)
+        assert raised.value.code == "event.not_found"
+        assert len(list(host.events("@last", after=seq))) == (done["last_seq"] if seq < 1 else 0)

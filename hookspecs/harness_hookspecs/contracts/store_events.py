@@ -232,6 +232,11 @@ class EventRules(StoreCase):
             (5, None, []),
             (3, 3, []),
             (0, 0, []),
+            (0, -1, []),
+            (-1, 2, [1, 2]),
+            (-(2**70), 2**70, [1, 2, 3, 4, 5]),
+            (2**70, 2**71, []),
+            (2**70, None, []),
         ):
             assert [event.seq for event in store.read(STREAM, after=after, until=until)] == seqs
         assert not list(store.read(OTHER))

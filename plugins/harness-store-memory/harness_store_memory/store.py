@@ -125,11 +125,12 @@ class MemoryStore:
         stream.head = Head(events[-1].seq, events[-1].hash)
 
     def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
+        after = max(after, 0)
         while True:
             with self._lock:
                 found = self._open().streams.get(stream)
                 events = found.events if found else []
-                end = len(events) if until is None else min(until, len(events))
+                end = len(events) if until is None else max(0, min(until, len(events)))
                 page = events[after : min(end, after + _PAGE_EVENTS)]
             if not page:
                 return

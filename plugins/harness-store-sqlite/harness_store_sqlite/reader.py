@@ -59,7 +59,8 @@ class Readers:
 
     def events(self, stream: str, after: int, until: int | None) -> Iterator[StoredEvent]:
         """The events of a stream with ``after < seq <= until``, in order."""
-        last = _FOREVER if until is None else until
+        last = _FOREVER if until is None else min(until, _FOREVER)
+        after = max(after, 0)
         while after < last:
             rows, more = self._ask(_EVENTS, (stream, after, last), _page_of_events)
             for row in rows:
