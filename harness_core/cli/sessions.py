@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import click
 
-
 from .hosting import open_host
 from .named import session_argument
 from .noun import NounGroup

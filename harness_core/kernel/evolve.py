@@ -216,12 +216,19 @@ def _validated(state: SessionState, event: Event) -> None:
     elif event.type == "validation.failed":
         findings = list(payload.get("findings", ()))
         text = "; ".join(str(f["message"]) for f in findings if f.get("severity") == "error")
-        unattended = any(f["code"] == "approval.denied_unattended" for f in findings)
+        # Asked of the approval, not of the findings: a validator may write any code into one.
+        unattended = level == "approval" and any(_denied_unattended(one, visit) for one in state.approvals.values())
         code = "approval.denied_unattended" if unattended else f"validation.{level}"
         visit.failure = Failure(code, text or f"{level} validation failed", findings)
     else:
         text = "; ".join(str(error.get("message", "")) for error in payload["errors"])
         visit.failure = Failure("validator_error", text or "a validator gave no verdict")
+
+
+def _denied_unattended(approval: Approval, visit: Visit) -> bool:
+    of = approval.payload
+    kind = (approval.ended or {}).get("kind")
+    return of["subject"] == "artifact" and of["visit_id"] == visit.visit_id and kind == "on_ask"
 
 
 @_on("artifact.proposed")

@@ -12,6 +12,9 @@ __all__ = ["Guarded", "guarded", "plugin_error"]
 
 T = TypeVar("T")
 
+_HOSTS_OWN = "approval.denied_unattended"
+"""Ends a session, as what nobody may be asked about; no plugin knows that, so none may say so."""
+
 
 class Guarded(NamedTuple):
     """The value, or the error it raised instead."""
@@ -31,8 +34,13 @@ def guarded(call: Callable[..., Any], *args: Any, what: str) -> Guarded:
 
 
 def plugin_error(error: BaseException, what: str) -> HarnessError:
-    """What a plugin raised, as an error that may be recorded: one of ours as it is, anything else under its name."""
+    """What a plugin raised, as an error that may be recorded: one of ours as it is, anything else under its name.
+
+    The one code that is the host's own to give becomes ``plugin.raised``.
+    """
     if is_whole(error):
+        if error.code == _HOSTS_OWN:
+            error.code = "plugin.raised"  # type: ignore[misc]  # an instance may be more exact
         return error
     named = PluginError(f"{what} raised {headline(error)}", code="plugin.raised")
     named.__cause__ = error

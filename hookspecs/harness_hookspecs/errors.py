@@ -93,7 +93,7 @@ class HarnessError(Exception):
         return f"{self.where}: {self.message}" if self.where else self.message
 
     @property
-    def __notes__(self) -> list[str]:  # type: ignore[override]  # Python keeps a list; the hint may change later
+    def __notes__(self) -> list[str]:  # Python keeps a list; the hint may change later
         """What Python prints below the message in a traceback: the hint as it is now, then notes that others added."""
         hint, added = vars(self).get("hint"), vars(self).get("_added_notes", [])
         return [f"hint: {hint}", *added] if isinstance(hint, str) and hint else [*added]

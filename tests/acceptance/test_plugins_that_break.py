@@ -531,3 +531,27 @@ return OracleResponse(content=(part,), tool_calls=tools, finish_reason=reason, u
     [failed] = site.session.payloads("harness.tool_call.failed")
     assert failed["error"]["code"] == "tool.invalid_args"
     assert site.session.effects() == []
+
+
+FORGES = "raise HarnessError('me', code='approval.denied_unattended')"
+FINDS = "Finding(code='approval.denied_unattended', severity='error', message='me')"
+FORGED = {
+    "tool": (FORGES, 0),
+    "role": (FORGES, 3),
+    "executor": (FORGES, 3),
+    "provider": (FORGES, 3),
+    "artifact": (FORGES, 14),
+    "validator": (f"return Verdict(passed=False, findings=({FINDS},))", 14),
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_no_plugin_can_say_in_the_host_s_name_that_a_call_was_denied_because_nobody_could_be_asked(
+    broken: Any, kind: str
+) -> None:
+    does, ends = FORGED[kind]
+    site = broken(KINDS[kind], does, f"forges {kind}")
+    code, document = site.command("run", "Go.")
+    assert (code, (document["failure"] or {}).get("code") == "approval.denied_unattended") == (ends, False)
+    assert "approval.denied" not in site.session.types()
+    assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
