@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -269,19 +269,14 @@ class Host:
             HarnessError: What a session could not be stopped for, such as a full store.
         """
         deadline, owned = self._ports.clock.monotonic() + grace_seconds, list(self._owned.values())
-        broken: list[Exception] = []
 
-        def each(stop: Callable[[OwnedSession], None]) -> None:
+        def stop(session: OwnedSession) -> None:
+            session.stop_within(max(0.0, deadline - self._ports.clock.monotonic()), reason)
+
+        with ExitStack() as then, ExitStack() as first:  # each does all it has been given, whatever breaks at one
             for session in owned:
-                try:
-                    stop(session)
-                except Exception as error:  # whatever it is, the others are stopped too
-                    broken.append(error)
-
-        each(lambda session: session.ask_to_stop(reason))
-        each(lambda session: session.stop_within(max(0.0, deadline - self._ports.clock.monotonic()), reason))
-        if broken:
-            raise broken[0]
+                first.callback(session.ask_to_stop, reason)
+                then.callback(stop, session)
 
     # -- answering ---
 
@@ -588,9 +583,11 @@ class Host:
 
     def _outlive(self, session: OwnedSession) -> None:
         """Record as ignored what still comes from work that did not heed the cancel."""
-        with suppress(Exception):  # whatever ended the loop was told to whoever waited
-            session.loop.wait_quiescent()
-        self._release(session)
+        try:
+            with suppress(HarnessError):
+                session.loop.wait_quiescent()
+        finally:
+            self._release(session)
 
     def _release(self, session: OwnedSession) -> None:
         session.close()
