@@ -46,6 +46,8 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 
 FOLLOW_LOOK_SECONDS = 0.25
 
+_BY_OPERATOR = {"reason": "operator"}
+
 
 class Host:
     """Implements :class:`harness_hookspecs.host.Host`. Open it with :meth:`open`, close it or use ``with``."""
@@ -231,11 +233,29 @@ class Host:
             IllegalMove: ``state.final``, or ``session.not_run``: nobody runs it; a request would lie in wait for who
                 resumes it next, so none is recorded.
         """
-        self._ask_owner(session_id, "pause", {"reason": "operator"})
+        found = self._not_ended(session_id, "pause")
+        self._require_owner(found)
+        self._post(found, f"pause:{self._ports.ids.uuid7()}", "pause", _BY_OPERATOR)
+        self._nudge(found)
 
     def cancel(self, session_id: str) -> None:
-        """Ask the owner, through the durable inbox, to end the session; without one it is ended here."""
-        self._ask_owner(session_id, "cancel", {"reason": "operator"})
+        """Ask the owner, through the durable inbox, to end the session; without one it is ended here.
+
+        What nobody runs is ended without its configuration: neither its plugins nor trust in its project are needed.
+
+        Raises:
+            NotFound: There is no such session.
+            IllegalMove: ``state.final``.
+            StoreError: The log cannot be written, or a newer version wrote in it (``store.newer_events``).
+        """
+        found = self._not_ended(session_id, "cancel")
+        command_id = f"cancel:{self._ports.ids.uuid7()}"
+        if found not in self._owned and self._cancel_unowned(found, command_id):
+            return
+        self._post(found, command_id, "cancel", _BY_OPERATOR)  # its owner looks at the inbox four times a second
+        self._nudge(found)
+        if found not in self._owned:  # and may have gone meanwhile, without another look
+            self._cancel_unowned(found, command_id)
 
     def wait(self, session_id: str, timeout_seconds: float | None = None) -> Mapping[str, Any]:
         """Wait for a final state or a pause of a session this host owns; returns its document, frozen.
@@ -530,22 +550,25 @@ class Host:
         return self._session_parts
 
     def _shared(self) -> SessionWorld:
+        if self._world is None:
+            self._world = self._new_world()
+        return self._world
+
+    def _new_world(self) -> SessionWorld:
         from .session import SessionWorld
         from .trace import guarded_sink
 
-        if self._world is None:
-            observers = self._observers()
-            self._world = SessionWorld(
-                ports=self._ports,
-                store=self.store,
-                data_dir=self._opened.data_dir,
-                redactor=self._opened.redactor,
-                observers=(observers.event,),
-                on_chunk=observers.chunk,
-                cancel_grace_seconds=self.config.harness.run.cancel_grace_sec,
-                trace=guarded_sink(self._trace),
-            )
-        return self._world
+        observers = self._observers()
+        return SessionWorld(
+            ports=self._ports,
+            store=self.store,
+            data_dir=self._opened.data_dir,
+            redactor=self._opened.redactor,
+            observers=(observers.event,),
+            on_chunk=observers.chunk,
+            cancel_grace_seconds=self.config.harness.run.cancel_grace_sec,
+            trace=guarded_sink(self._trace),
+        )
 
     def _observers(self) -> Observers:
         from .observers import Observers
@@ -593,7 +616,7 @@ class Host:
         session.close()
         self._owned.pop(session.session_id, None)
 
-    def _ask_owner(self, session_id: str, kind: str, body: Mapping[str, Any]) -> None:
+    def _not_ended(self, session_id: str, kind: str) -> str:
         from harness_core.kernel.projections.naming import ended
 
         from .replaying import fold_session
@@ -603,13 +626,7 @@ class Host:
             state = fold_session(self.store, found)
             if state.final:
                 raise ended(found, f"is {state.status}; it takes no {kind}")
-        if kind == "pause":
-            self._require_owner(found)
-        self._post(found, f"{kind}:{self._ports.ids.uuid7()}", kind, body)
-        if found in self._owned or kind != "cancel":
-            self._nudge(found)
-            return
-        self._cancel_unowned(found)
+        return found
 
     def _require_owner(self, session_id: str) -> None:
         if session_id in self._owned:
@@ -627,20 +644,24 @@ class Host:
     def _post(self, session_id: str, command_id: str, kind: str, body: Mapping[str, Any]) -> Posted:
         return self.store.post(session_id, command_id, inbox_row(kind, body, self._opened.redactor))
 
-    def _cancel_unowned(self, session_id: str) -> None:
-        """Nobody runs it: own it for the moment it takes to end it."""
+    def _cancel_unowned(self, session_id: str, command_id: str) -> bool:
+        """Own a session for the moment it takes to end it; ``False`` when somebody runs it."""
         from .session import OwnedSession
 
+        if self._world is None:
+            self._opened.build_observers()
+        world = self._world or self._new_world()  # not kept: who runs a session has more plugins that listen
         try:
-            session = OwnedSession(session_id, self._parts(), self._shared(), on_ask="suspend", terminal=False)
-        except HarnessError as error:
-            if error.code == "run.locked":
-                return  # its owner looks at the inbox four times a second
-            raise
-        with self._given_back(session):
-            self._begin(session, None)
-            session.wait()
-        self._release(session)
+            session = OwnedSession(session_id, None, world)
+        except Locked:
+            return False
+        try:
+            with suppress(HarnessError):
+                self._opened.learn_secrets(self.store, session_id)
+            session.cancel(command_id, inbox_row("cancel", _BY_OPERATOR, self._opened.redactor))
+        finally:
+            session.close()
+        return True
 
     def _nudge(self, session_id: str) -> None:
         owned = self._owned.get(session_id)

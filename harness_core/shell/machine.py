@@ -107,6 +107,8 @@ class SessionMachine:
     def _state_of_executor(self, state: SessionState) -> Any:
         """``S`` of the open attempt; started and applied again whenever it is not at hand."""
         visit = state.visit
+        if state.final or state.cancelling:  # nothing follows from it, and no plugin need be there for an end
+            return None
         if visit is None or visit.pack_ref is None or visit.artifact_id is not None or visit.failure is not None:
             return None
         key, count = (visit.visit_id, visit.attempt), len(visit.outcomes)

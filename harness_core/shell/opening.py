@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from harness_hookspecs.errors import ConfigError, NotFound
+from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
 from harness_hookspecs.kit.codec import loads_trusted
 
 from .config.opening import open_config
@@ -120,6 +120,14 @@ class Opened:
             config = recorded_config(store, session_id, rest)
             project = Path(loads_trusted(first.payload)["project"])
             register_secrets(self.redactor, self.catalogue, config.models, self.ports, project)
+
+    def build_observers(self) -> None:
+        """Build the installed observers that can be and may be; for who ends a session without the parts to run it."""
+        with suppress(ConfigError):
+            self.config.require_trust()
+            for one in self.catalogue.offers_of("observer"):
+                with suppress(HarnessError):
+                    self.parts.get(Need("observer", one.provided.name, optional=True))
 
     def assembly(self, config: EffectiveConfig | None = None, *, live: bool = True) -> Assembly:
         """The maker of sessions' parts, for running or for replaying."""

@@ -16,7 +16,7 @@ from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import HarnessError, Locked, StoreError
 from harness_hookspecs.host import Files, HeldLock, Ports
 from harness_hookspecs.provider import Chunk
-from harness_hookspecs.store import Store, StoredEvent
+from harness_hookspecs.store import Posted, Store, StoredEvent
 
 from .answering import post_answer, question
 from .deadlines import Deadlines
@@ -83,14 +83,20 @@ class OwnedSession:
 
     Args:
         session_id: The session.
-        parts: What it runs with.
+        parts: What it runs with; ``None`` for who only cancels it.
         world: What it shares with the others.
         on_ask: What an approval that nobody decides does in this run.
         terminal: Whether a person may be asked here.
     """
 
     def __init__(
-        self, session_id: str, parts: SessionParts, world: SessionWorld, *, on_ask: OnAsk, terminal: bool
+        self,
+        session_id: str,
+        parts: SessionParts | None,
+        world: SessionWorld,
+        *,
+        on_ask: OnAsk = "suspend",
+        terminal: bool = False,
     ) -> None:
         self.session_id = session_id
         self.stream = f"session:{session_id}"
@@ -102,9 +108,15 @@ class OwnedSession:
         self._closed = False
         self._cancel_seen = False
         self._cut_off = False
-        machine = SessionMachine(session_id, parts.definition, world.store.blob)
+        definition: Any = None if parts is None else parts.definition  # to cancel, nothing of it is looked at
+        machine = SessionMachine(session_id, definition, world.store.blob)
         hooks = LoopHooks(self._perform, self._committing, self._committed, self._turned)
         self.loop = SessionLoop(self.stream, ports=self._ports, store=world.store, machine=machine, hooks=hooks)
+        self._performer = None if parts is None else self._new_performer(parts, on_ask, terminal)
+        self._failures = () if parts is None else parts.failures
+
+    def _new_performer(self, parts: SessionParts, on_ask: OnAsk, terminal: bool) -> Performer:
+        world = self._world
         services = Services(
             ports=self._ports,
             loop=self.loop,
@@ -112,12 +124,12 @@ class OwnedSession:
             deadlines=Deadlines(self._ports),
             cancel=self._cancel,
             late_cancel=self._late_cancel,
-            on_chunk=lambda chunk: world.on_chunk(session_id, chunk),
+            on_chunk=lambda chunk: world.on_chunk(self.session_id, chunk),
             active=ActiveTime(self._ports),
             trace=world.trace,
         )
         ask_site = AskSite(
-            session_id=session_id,
+            session_id=self.session_id,
             approvers=parts.approvers,
             timeout_seconds=parts.approver_timeout_seconds,
             on_ask=on_ask,
@@ -125,8 +137,7 @@ class OwnedSession:
             leave=self._leave,
             post_answer=self._post_answer,
         )
-        self._performer = Performer(session_id, self.stream, parts, services, world.store, ask_site)
-        self._failures = parts.failures
+        return Performer(self.session_id, self.stream, parts, services, world.store, ask_site)
 
     @property
     def state(self) -> SessionState:
@@ -143,14 +154,7 @@ class OwnedSession:
         Raises:
             StoreError: The log cannot be read or written, or a newer version wrote in it (``store.newer_events``).
         """
-        self.loop.load()
-        if self.state.unknown_types:
-            raise StoreError(
-                f"session {self.session_id[-8:]} has events this version does not know: "
-                f"{', '.join(self.state.unknown_types)}",
-                code="store.newer_events",
-                hint="it can be looked at here; go on with it where it was run last",
-            )
+        self._load()
         if first is not None:
             self.loop.submit(first)
         watched = getattr(self._ports, "concurrent", True)  # with one thread nobody could look while work is done
@@ -162,6 +166,29 @@ class OwnedSession:
         self._ask_again()
         if watched:
             self._ports.spawn(self._watch_inbox, seen, name="inbox")
+
+    def cancel(self, command_id: str, row: bytes) -> None:
+        """Post a cancel to what nobody runs and end it, with nothing of its configuration.
+
+        It is taken before whatever else waits in the inbox, so that nothing is gone on with.
+
+        Raises:
+            StoreError: As for ``begin``; then nothing was posted, or the row waits for whoever is next.
+        """
+        self._load()
+        if not self.state.final:
+            self._take(self._world.store.post(self.session_id, command_id, row))
+        self._take_inbox()
+
+    def _load(self) -> None:
+        self.loop.load()
+        if self.state.unknown_types:
+            raise StoreError(
+                f"session {self.session_id[-8:]} has events this version does not know: "
+                f"{', '.join(self.state.unknown_types)}",
+                code="store.newer_events",
+                hint="it can be looked at here; go on with it where it was run last",
+            )
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Wait until it is final, paused or nothing is under way any more; raises what stopped it.
@@ -222,6 +249,7 @@ class OwnedSession:
     # -- hooks of the loop ---
 
     def _perform(self, effect: Any) -> Any:
+        assert self._performer is not None  # what is only cancelled has no effects
         return self._performer(effect)
 
     def _committing(self, events: Sequence[Event]) -> None:
@@ -283,10 +311,13 @@ class OwnedSession:
 
     def _take_inbox(self) -> None:
         for posted in self._world.store.take(self.session_id):
-            kind, body = said(posted)
-            self._ports.reach("inbox.taken")
-            clean = self._world.redactor.value(body)  # whoever posted it may not know this session's secrets
-            self.loop.submit(Received(posted.command_id, kind, clean))
+            self._take(posted)
+
+    def _take(self, posted: Posted) -> None:
+        kind, body = said(posted)
+        self._ports.reach("inbox.taken")
+        clean = self._world.redactor.value(body)  # whoever posted it may not know this session's secrets
+        self.loop.submit(Received(posted.command_id, kind, clean))
 
     def _post_answer(self, approval_id: str, body: Mapping[str, Any]) -> None:
         found = question(self.state.approvals[approval_id], self.state)

@@ -391,6 +391,7 @@ def test_a_log_that_a_newer_version_wrote_in_is_read_and_replayed_and_not_gone_o
                 going_on()
             assert (caught.value.code, kind in caught.value.message) == ("store.newer_events", True)
         assert host.store.head(stream).seq == seq + 1
+        assert not host.store.take(session["id"])  # no cancel lies in wait for who can read it
 
 
 # ----------------------------------------------------------------------- under another configuration

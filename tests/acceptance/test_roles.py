@@ -400,7 +400,7 @@ class Listener:
 
     def close(self):
         with open(self.file, "a") as out:
-            out.write("closed")
+            out.write("closed\\n")
 
 @implements(hooks.harness_provide_observers)
 def harness_provide_observers():
@@ -433,12 +433,15 @@ def test_an_observer_that_is_installed_is_told_of_all_events_and_closed(
     code = OBSERVER.replace("FILE", str(tmp_path / "heard"))
     make_distribution(tmp_path / "site", "acme-observer", provides=provides, code=code)
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    session = play(says("done"))
+    session = play(calls(("network", {"note": "asked"})), says("done"))
     session.run()
+    session.reopen()
+    session.host.cancel("@last")  # who only ends it says so too
     stored = [(event.seq, event.type) for event in session.events()]
     session.host.close()
+    assert stored[-1][1] == "session.cancelled"
     assert heard(tmp_path / "heard") == stored
-    assert (tmp_path / "heard").read_text().endswith("closed")
+    assert (tmp_path / "heard").read_text().endswith("closed\n")
 
 
 def test_a_listener_that_fails_is_no_reason_to_fail(play: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from harness_core import Host
 from harness_core.cli.session_text import exit_of_session
-from harness_core.shell.session import OwnedSession
-from harness_hookspecs.errors import IllegalMove, NotFound, StoreError
+from harness_core.shell.session import OwnedSession, take_ownership
+from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound, StoreError
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft, Store
 from tests.reference import HARNESS, calls, cases, one_stage, says, write_site
@@ -154,6 +154,49 @@ def test_what_nobody_runs_is_cancelled_where_the_command_was_given(play: Any) ->
             move("@last") if move != session.resume else move()
         assert caught.value.code == "state.final"
     assert session.types().count("session.cancelled") == 1
+
+
+@pytest.mark.req("B-139")
+@pytest.mark.parametrize(("trusted", "code"), [(True, "plugin.missing"), (False, "config.untrusted")])
+def test_a_cancel_of_what_nobody_runs_needs_neither_a_plugin_nor_trust(play: Any, trusted: bool, code: str) -> None:
+    session = play(calls(("network", {"note": "asked"})), says("done"))
+    session.run()
+    session.answer(session.pending()[0])
+    gone = {"models": {"gone": {"provider": "gone", "context_size": 32768}}}
+    if trusted:
+        session.site.write("models", gone)
+    else:
+        (session.site.project / ".harness" / "models.yaml").write_text(dumps(gone).decode(), encoding="utf-8")
+    session.reopen()
+    with pytest.raises(HarnessError) as caught:
+        session.run()
+    assert caught.value.code == code
+    session.host.cancel("@last")
+    document = session.host.session("@last")
+    assert (document["status"], session.effects()) == ("cancelled", [])
+    assert not session.host.store.take(document["id"])  # the answer that waited too is taken, and does nothing
+    assert [one["kind"] for one in session.payloads("command.received")] == ["cancel", "answer"]
+    assert "approval.granted" not in session.types()
+    assert session.host.replay("@last", "skip-inference")["equal"]
+
+
+def test_an_owner_that_goes_without_another_look_leaves_no_cancel_behind(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = play(calls(("network", {"note": "asked"})), says("done"))
+    found = session.run()["id"]
+    owner = take_ownership(found, session.host._ports.files(session.host._opened.data_dir))
+    posts = session.host._post
+
+    def post_and_go(*given: Any) -> Any:
+        posted = posts(*given)
+        owner.release()
+        return posted
+
+    monkeypatch.setattr(session.host, "_post", post_and_go)
+    session.host.cancel(found)
+    assert session.host.session(found)["status"] == "cancelled"
+    assert len(session.payloads("command.received")) == 1
 
 
 # ---------------------------------------------------------------------------------------------- what breaks meanwhile
