@@ -35,8 +35,8 @@ LAYERS: list[tuple[str, dict[str, Any]]] = [
     ("acme-provider", {"kind": "provider", "name": "acme"}),
     ("acme-tools", {"kind": "tool", "name": "acme"}),
 ]
-COMPILES = "return type('Rules', (), {'compile': lambda self, rule, *, roots: rule})()"
-"""What the fake rules engine builds: the check of a configuration compiles the rules of its stages."""
+COMPILES = "return lambda *args, **kwargs: type('Program', (), {'roots': frozenset()})()"
+"""What each method of the fake rules engine is: the check of a configuration compiles the rules of its stages."""
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _fakes_are_imported: N
     for name, entry in LAYERS:
         code = offers_code([entry])
         if entry["kind"] == "rules":
-            code = code.replace("return ('built', settings)", COMPILES)
+            code = code.replace("return lambda *args, **kwargs: None", COMPILES)
         make_distribution(folder, name, provides=[entry], code=code)
     config = tmp_path / "config" / "harness"
     config.mkdir(parents=True)

@@ -325,7 +325,7 @@ def test_a_name_that_is_no_method_is_none(site: Path) -> None:
     provides = [{"kind": "observer", "name": "acme"}]
     code = offers_code(provides).replace("self.settings = settings", "self.close = None")
     make_distribution(site, provides=provides, code=code)
-    with pytest.raises(PluginError, match=r"has no method close$"):
+    with pytest.raises(PluginError, match="has no method close"):
         parts_of(site).build([Need("observer", "acme")])
 
 
