@@ -15,7 +15,7 @@ import click
 from harness_core.shell.ports_streams import drop_unwritable_results
 from harness_hookspecs.errors import Cancelled, HarnessError
 
-from .errors import INTERNAL, INTERRUPTED, USAGE, error_document, exit_of
+from .errors import INTERNAL, INTERRUPTED, USAGE, error_document, exit_of, limit_of
 from .group import ReaderGone, harness
 from .options import GlobalOptions, UsageError, is_json, split_globals
 from .output import complain, write_document
@@ -130,6 +130,9 @@ def _usage(error: Exception, as_json: bool) -> int:
 def _failed(error: HarnessError, as_json: bool, options: GlobalOptions) -> int:
     if options.debug:
         _trace(error)
+    limit = None if error.hint else limit_of(error)
+    if limit is not None:  # it was named already; what can be done about it was not
+        error.hint = limit.hint
     if as_json:
         _write(error_document(error))
     complain(_people(error))
@@ -160,7 +163,9 @@ def _interrupted(as_json: bool) -> int:
 
 
 def internal(error: BaseException, argv: Sequence[str]) -> int:
-    """Say that something of ours is broken: one line, the traceback only with ``--debug``.
+    """Say what nobody foresaw: a limit of the machine, else something of ours that is broken.
+
+    It is one line; the traceback comes only with ``--debug``.
 
     Args:
         error: What nobody foresaw.
@@ -171,6 +176,9 @@ def internal(error: BaseException, argv: Sequence[str]) -> int:
     """
     if "--debug" in argv:
         _trace(error)
+    limit = limit_of(error)
+    if limit is not None:
+        return _failed(limit, is_json(argv), GlobalOptions())
     message = f"{type(error).__name__}: {error}"
     if is_json(argv):
         _write(_document("internal", message, _REPORT))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any, Final
 
 from harness_hookspecs import errors
 from harness_hookspecs.errors import HarnessError
 
-__all__ = ["EXITS", "INTERNAL", "INTERRUPTED", "USAGE", "error_document", "exit_of", "exit_of_code"]
+__all__ = ["EXITS", "INTERNAL", "INTERRUPTED", "USAGE", "error_document", "exit_of", "exit_of_code", "limit_of"]
 
 USAGE: Final = 2
 INTERNAL: Final = 70
@@ -78,6 +79,31 @@ def exit_of(error: HarnessError) -> int:
     if found is not None:
         return found
     return next((number for kind, number in _CLASSES if isinstance(error, kind)), 1)
+
+
+_LIMITS: Final = {
+    errno.EMFILE: ("no further file may be opened by this process", "ulimit -n shows how many may be; raise it"),
+    errno.ENFILE: ("no further file may be opened on this machine", "end other programs, or raise fs.file-max"),
+    errno.ENOMEM: ("there is not enough memory", "end other programs; ulimit -v shows how much this process may use"),
+    errno.EAGAIN: ("no further thread or process can be started", "ulimit -u and ulimit -v show what is allowed"),
+}
+_NO_THREAD: Final = "can't start new thread"
+
+
+def limit_of(error: BaseException) -> HarnessError | None:
+    """Give the limit of the machine that an error, or what caused it, came from; ``None`` when it is none."""
+    one: BaseException | None = error
+    while one is not None:
+        number = one.errno if isinstance(one, OSError) and one.errno != errno.EAGAIN else None
+        if isinstance(one, MemoryError):
+            number = errno.ENOMEM
+        if isinstance(one, RuntimeError) and str(one) == _NO_THREAD:  # Python tells no number
+            number = errno.EAGAIN
+        if number in _LIMITS:
+            said, hint = _LIMITS[number]
+            return HarnessError(f"a limit of the machine is reached: {said}", code="machine.limit", hint=hint)
+        one = one.__cause__ or one.__context__
+    return None
 
 
 def error_document(error: HarnessError) -> dict[str, Any]:

@@ -42,6 +42,11 @@ def probe(ctx: click.Context, wanted: str) -> int | None:
         "pipe": BrokenPipeError(),
         "full": OSError(errno.ENOSPC, "No space left on device"),
         "another file": OSError(errno.ENOSPC, "No space left on device", "a.txt"),
+        "files": OSError(errno.EMFILE, "Too many open files", "a.txt"),
+        "files of all": OSError(errno.ENFILE, "Too many open files in system"),
+        "memory": MemoryError(),
+        "memory of a call": OSError(errno.ENOMEM, "Cannot allocate memory"),
+        "threads": RuntimeError("can't start new thread"),
         "click": click.ClickException("it failed"),
         "click's file": click.FileError("a.txt", "not there"),
         "left": SystemExit(4),
@@ -49,6 +54,8 @@ def probe(ctx: click.Context, wanted: str) -> int | None:
         "left for good": SystemExit(),
         "left far out": SystemExit(1000),
     }
+    if wanted == "files of a child":
+        raise HarnessError("git cannot be started: Too many open files") from failures["files"]
     if wanted in failures:
         raise failures[wanted]
     say(ctx, "for people")
@@ -100,6 +107,29 @@ def test_what_a_command_raises_becomes_an_exit_and_one_document(
         assert document.get("code") == said
     else:
         assert out == ""
+
+
+LIMITS = {
+    "files": ("by this process", "ulimit -n"),
+    "files of all": ("on this machine", "fs.file-max"),
+    "files of a child": ("git cannot be started", "ulimit -n"),
+    "memory": ("not enough memory", "ulimit -v"),
+    "memory of a call": ("not enough memory", "ulimit -v"),
+    "threads": ("no further thread", "ulimit -u"),
+}
+
+
+@pytest.mark.parametrize("wanted", LIMITS)
+def test_a_limit_of_the_machine_is_named_with_what_can_be_done_and_is_no_error_of_ours(
+    wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message, hint = LIMITS[wanted]
+    assert main(["probe", "--json", "--raise", wanted]) == 1
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert document["code"] == ("harness.error" if wanted == "files of a child" else "machine.limit")
+    assert message in document["message"] and hint in document["hint"]
+    assert message in err and hint in err and "internal" not in err
 
 
 def test_what_click_says_of_a_failure_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
