@@ -57,9 +57,9 @@ def results() -> Any:
 def writable_results() -> None:
     """Let standard output of our own process take any text; what its encoding has not is shown escaped, as stderr does.
 
-    Called before anything is printed. An error handler that somebody chose stays.
+    Called before anything is printed. An error handler stays that somebody chose, and not Python for the locale.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
