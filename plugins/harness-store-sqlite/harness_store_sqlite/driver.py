@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 # pysqlite3 where that is newer than Python's own; two libraries must never share a file in one process
+from peewee import PeeweeException
 from peewee import sqlite3 as _sqlite  # type: ignore[attr-defined]
 
-__all__ = ["Connection", "Cursor", "DatabaseFactory", "DriverError", "IntegrityError"]
+__all__ = ["Connection", "Cursor", "DatabaseFactory", "DriverError", "IntegrityError", "PeeweeException"]
 
 DriverError: type[Exception] = _sqlite.Error
 IntegrityError: type[Exception] = _sqlite.IntegrityError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness_hookspecs.errors import StoreCorrupt, StoreError
 from harness_hookspecs.host import StoreHost
 
-from .driver import Connection, DatabaseFactory, DriverError
+from .driver import Connection, DatabaseFactory, DriverError, PeeweeException
 from .failure import FOLDER_HINT, failure
 from .log import SqliteStore
 from .schema import APPLICATION_ID, CREATE, FORMAT, affected, creation, pragmas
@@ -26,6 +27,8 @@ _FILE: Final = "harness.db"
 _MAGIC: Final = b"SQLite format 3\0"
 _HEADER_BYTES: Final = 100
 _SCARCE_BYTES: Final = 131_072
+_FILES_OF_A_CONNECTION: Final = 3
+_LIMITS: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
 def default_database(uri: str) -> Any:
@@ -59,7 +62,7 @@ def open_store(settings: Settings, host: StoreHost, *, database: DatabaseFactory
         writer = _connect(path, database, said)
     return SqliteStore(
         writer,
-        connect=lambda: _connect(path, database, (*said, "PRAGMA query_only = ON")),
+        connect=lambda: _reader(path, database, said),
         ports=host.ports,
         failure=lambda error: failure(error, str(path), full=_is_full(path.parent)),
     )
@@ -99,11 +102,35 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except DriverError as error:
+        limit = _limit()
+        if limit is not None:
+            raise _unopened(path, limit) from limit
         raise failure(error, str(path), full=_is_full(path.parent)) from error
     except OSError as error:
-        text = f"the log cannot be opened: {error.strerror or error}"
-        code = "store.readonly" if isinstance(error, PermissionError) else "store.io"
-        raise StoreError(text, code=code, where=str(path), hint=FOLDER_HINT) from error
+        raise _unopened(path, error) from error
+
+
+def _unopened(path: Path, error: OSError) -> StoreError:
+    text = f"the log cannot be opened: {error.strerror or error}"
+    code = "store.readonly" if isinstance(error, PermissionError) else "store.io"
+    return StoreError(text, code=code, where=str(path), hint=None if error.errno in _LIMITS else FOLDER_HINT)
+
+
+def _limit() -> OSError | None:
+    """The limit of the machine that stands in the way, which SQLite calls a file that it is unable to open.
+
+    The log itself is not opened for it: to close it again would give up the locks that this process has on it.
+    """
+    opened: list[int] = []
+    try:
+        while len(opened) < _FILES_OF_A_CONNECTION:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error if error.errno in _LIMITS else None
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return None
 
 
 def _is_full(folder: Path) -> bool:
@@ -116,7 +143,10 @@ def _is_full(folder: Path) -> bool:
 
 def _connect(path: Path, database: DatabaseFactory, statements: tuple[str, ...], *, mode: str = "rw") -> Connection:
     handle = database(f"{path.absolute().as_uri()}?mode={mode}")
-    handle.connect()
+    try:
+        handle.connect()
+    except PeeweeException as error:  # here alone peewee stands between, whose errors are none of the driver's
+        raise (error.__context__ or error) from None
     connection: Connection = handle.connection()
     try:
         for statement in statements:
@@ -125,6 +155,11 @@ def _connect(path: Path, database: DatabaseFactory, statements: tuple[str, ...],
         connection.close()
         raise
     return connection
+
+
+def _reader(path: Path, database: DatabaseFactory, said: tuple[str, ...]) -> Connection:
+    with _named(path):
+        return _connect(path, database, (*said, "PRAGMA query_only = ON"))
 
 
 def _refuse_affected(path: Path, database: DatabaseFactory) -> None:

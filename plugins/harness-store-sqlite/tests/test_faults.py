@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -145,4 +147,23 @@ def test_a_log_that_may_only_be_read_says_so(host: FakeHost) -> None:
             write()
         assert caught.value.code == "store.readonly"
     assert len(proved(store, STREAM)) == 1
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "look", [lambda store: store.change_counter(), lambda store: list(store.read(STREAM))], ids=["watch", "read"]
+)
+def test_a_process_that_may_open_no_further_file_is_told_so_and_goes_on_when_it_may(
+    host: FakeHost, look: Callable[[Store], Any]
+) -> None:
+    store = open_store(FULL, host)
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, allowed[1]))
+    try:
+        with pytest.raises(StoreError, match="the log cannot be opened: Too many open files") as caught:
+            look(store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
+    assert (caught.value.code, caught.value.hint) == ("store.io", None)
+    look(store)
     store.close()
