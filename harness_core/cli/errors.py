@@ -92,8 +92,9 @@ _NO_THREAD: Final = "can't start new thread"
 
 def limit_of(error: BaseException) -> HarnessError | None:
     """Give the limit of the machine that an error, or what caused it, came from; ``None`` when it is none."""
-    one: BaseException | None = error
-    while one is not None:
+    from harness_hookspecs.kit.failure import causes
+
+    for one in causes(error):
         number = one.errno if isinstance(one, OSError) and one.errno != errno.EAGAIN else None
         if isinstance(one, MemoryError):
             number = errno.ENOMEM
@@ -102,7 +103,6 @@ def limit_of(error: BaseException) -> HarnessError | None:
         if number in _LIMITS:
             said, hint = _LIMITS[number]
             return HarnessError(f"a limit of the machine is reached: {said}", code="machine.limit", hint=hint)
-        one = one.__cause__ or one.__context__
     return None
 
 

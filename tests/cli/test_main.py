@@ -17,7 +17,7 @@ import pytest
 
 import harness_core
 from harness_core.cli import group
-from harness_core.cli.errors import EXITS, error_document, exit_of, exit_of_code
+from harness_core.cli.errors import EXITS, error_document, exit_of, exit_of_code, limit_of
 from harness_core.cli.main import main
 from harness_core.cli.options import GlobalOptions, UsageError, split_globals
 from harness_core.cli.output import emit, json_option, options_of, say
@@ -117,6 +117,16 @@ LIMITS = {
     "memory of a call": ("not enough memory", "ulimit -v"),
     "threads": ("no further thread", "ulimit -u"),
 }
+
+
+def test_causes_that_run_in_a_circle_are_looked_at_once() -> None:
+    first, second = ValueError("first"), KeyError("second")
+    first.__cause__, second.__context__ = second, first
+    assert limit_of(first) is None
+    second.__cause__ = MemoryError()
+    limit = limit_of(first)
+    assert limit is not None
+    assert limit.code == "machine.limit"
 
 
 @pytest.mark.parametrize("wanted", LIMITS)

@@ -11,7 +11,7 @@ from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.kit.frozen import FrozenDict, FrozenList
 from harness_hookspecs.kit.strict import fault
 
-__all__ = ["describe", "headline", "is_whole", "json_safe"]
+__all__ = ["causes", "describe", "headline", "is_whole", "json_safe"]
 
 MAX_MESSAGE_CHARS: Final = 4_000
 MAX_STACK_CHARS: Final = 16_000
@@ -31,7 +31,7 @@ def describe(error: BaseException, *, with_stack: bool = True) -> dict[str, Any]
     Returns:
         ``{name, message, code?, stack?, cause?, details?}``.
     """
-    chain = list(islice(_chain(error), MAX_CAUSES + 1))
+    chain = list(islice(causes(error), MAX_CAUSES + 1))
     described: dict[str, Any] | None = None
     if len(chain) > MAX_CAUSES:
         chain.pop()
@@ -67,7 +67,10 @@ def _message(error: BaseException) -> str:
     return _cut(str(TracebackException(type(error), error, None, compact=True)), MAX_MESSAGE_CHARS)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Give an error and what led to it as a traceback tells them, each once: one that is raised again may come to
+    stand below itself.
+    """
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
