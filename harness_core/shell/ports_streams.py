@@ -60,7 +60,8 @@ def writable_results() -> None:
     Called before anything is printed. An error handler stays that somebody chose, and not Python for the locale.
     """
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
-        sys.stdout.reconfigure(errors="backslashreplace")
+        with contextlib.suppress(OSError):  # what waits there already cannot be written: whoever prints next says so
+            sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def keep_stdout_for_results() -> None:
