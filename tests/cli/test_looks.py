@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,9 @@ from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.kit.prompt import prompt_hash
 from harness_hookspecs.role import EXECUTOR_ROLES
 from harness_hookspecs.store import Draft, chain_hash
-from tests.reference import REFERENCE, Site, write_reference
+from tests.reference import Site
 
 Command = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The reference session, run to its end: an approval bypassed, a provider that failed once, two artifacts."""
-    with pytest.MonkeyPatch.context() as patch:
-        site = write_reference(tmp_path_factory.mktemp("looks")).enter(patch)
-        assert main(["run", REFERENCE, "--yolo", "--json"]) == 0
-        yield site
 
 
 @pytest.fixture

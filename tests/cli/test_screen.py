@@ -21,15 +21,6 @@ COLUMNS = 80
 SUMMARY = "What was found and why it matters to whoever reads this, in one long sentence, " * 3
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """The reference session, run to its end, with a long title."""
-    with pytest.MonkeyPatch.context() as patch:
-        site = write_reference(tmp_path_factory.mktemp("screen")).enter(patch)
-        assert main(["run", REFERENCE, "--yolo", "--json"]) == 0
-        yield site
-
-
 @pytest.fixture
 def look(capsys: pytest.CaptureFixture[str]) -> Look:
     """Gives the lines that a command prints to a pipe."""
