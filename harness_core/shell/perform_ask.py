@@ -70,7 +70,7 @@ def _ask_people(
     watch = services.ports.spawn(_watch, request.approval_id, token, services, name="answer-watch")
     try:
         for named in people:
-            done = attempt(named.approver.ask, request, token, what=f"approver {named.name}")
+            done = attempt(named.approver.ask, _own(request), token, what=f"approver {named.name}")
             if _answered(done, named, request, site, services, flaws):
                 return None
     finally:
@@ -116,7 +116,7 @@ def _in_time(
     with services.deadlines.limit(services.cancel, seconds) as token:
 
         def work() -> None:
-            results.append(attempt(named.approver.ask, request, token, what=what))
+            results.append(attempt(named.approver.ask, _own(request), token, what=what))
 
         if getattr(ports, "concurrent", True):
             ports.spawn(work, name="approver").join(seconds + HEED_SECONDS)
@@ -153,6 +153,11 @@ def _answered(
     return flaw is None and services.loop.state.approvals[request.approval_id].status != "pending"
 
 
+def _own(request: ApprovalRequest) -> ApprovalRequest:
+    """A copy for one approver: what it does to it changes neither what runs nor what the next one is shown (I-23)."""
+    return request._replace(args=thaw(request.args))
+
+
 def _request(approval: Approval, state: SessionState, site: AskSite, services: Services) -> ApprovalRequest:
     payload = approval.payload
     preview = payload.get("preview_ref")
@@ -162,7 +167,7 @@ def _request(approval: Approval, state: SessionState, site: AskSite, services: S
         subject=payload["subject"],
         name=payload["name"],
         tier=payload["tier"],
-        args=thaw(payload["args"]),  # a copy: what was asked about is what runs
+        args=payload["args"],
         digest=payload["digest"],
         rule=payload["rule"],
         stage=state.visit.stage if state.visit is not None else "",

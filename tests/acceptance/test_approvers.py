@@ -145,6 +145,17 @@ def test_the_next_approver_is_asked_when_one_gives_no_answer(play: Any, robot: A
     assert session.run(on_ask="deny")["status"] == "completed"
 
 
+@pytest.mark.inv("I-23")
+def test_each_approver_is_shown_what_runs_whatever_one_before_did_to_it(play: Any, robot: Any) -> None:
+    spoils = robot("who spoils what it is shown", "request.args['note'] = 'harmless'")
+    approves = robot("who says what it was shown", "return ApprovalAnswer('approve', request.digest, 'r', 'policy', "
+                     "say=request.args['note'])")  # fmt: skip
+    session = play(*ASK_ONCE, policies={**POLICIES, "approver": [spoils, approves]})
+    assert session.run()["status"] == "completed"
+    [granted] = session.payloads("approval.granted")
+    assert (granted["say"], session.effects()) == ("a", ["a"])
+
+
 SPOILED: dict[str, Any] = {
     "of no kind": lambda body: {"kind": "answer", "body": {**body, "kind": "robot"}},
     "about something else": lambda body: {"kind": "answer", "body": {**body, "digest": "f" * 64}},
