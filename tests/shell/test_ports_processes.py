@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -198,15 +199,63 @@ def test_a_cancel_before_starts_nothing_and_one_after_the_end_changes_nothing(po
 @LINUX_ONLY
 def test_a_killed_host_takes_its_commands_with_it(pids: Callable[[], list[int]], tmp_path: Path) -> None:
     code = (
-        "import os, sys\nfrom harness_core.shell.ports import make_ports\n"
-        "make_ports('threads').processes.run(['sh', '-c', sys.argv[1]])\n"
+        "import os, sys, time\nfrom harness_core.shell.ports import make_ports\n"
+        "ports = make_ports('threads')\nports.processes.run(['true'])\n"
+        "if (pid := os.fork()) == 0:\n    print(os.getpid(), flush=True)\n    time.sleep(300)\n"
+        "ports.processes.run(['sh', '-c', sys.argv[1]])\n"
     )
     script = ': > "$PIDS/$$"; setsid sh -c \': > "$PIDS/$$"; sleep 300; true\' >/dev/null 2>&1'
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "PIDS": str(tmp_path)}
-    with subprocess.Popen([sys.executable, "-c", code, script], env=env) as host:
+    with subprocess.Popen([sys.executable, "-c", code, script], env=env, stdout=subprocess.PIPE) as host:
+        assert host.stdout is not None
+        outlives = psutil.Process(int(host.stdout.readline()))  # with everything open that the host had
         until(lambda: len(list(tmp_path.iterdir())) == 2)
         host.kill()
+        until(lambda: not pids())
+        assert outlives.is_running()
+        outlives.kill()
+
+
+@LINUX_ONLY
+@pytest.mark.inv("I-33")
+@pytest.mark.parametrize("blow", ["KILL", "STOP"])
+def test_a_command_that_puts_its_guard_out_of_action_ends_all_the_same(
+    ports: HostPorts, pids: Callable[[], list[int]], tmp_path: Path, blow: str
+) -> None:
+    other = "setsid sh -c ': > \"$PIDS/$$\"; : > \"$PIDS/there\"; sleep 300; true' &"
+    script = f"note $$; {other} until test -e $PIDS/there; do :; done; kill -{blow} $PPID; sleep 300"
+    done = shell(ports, tmp_path, script, timeout_seconds=0.8)
+    assert done.returncode == -signal.SIGKILL
     until(lambda: not pids())
+    assert len(list(tmp_path.iterdir())) == 3
+    assert shell(ports, tmp_path, "echo next").stdout == b"next\n"
+
+
+@LINUX_ONLY
+@pytest.mark.inv("I-33")
+def test_commands_end_with_the_process_that_guards_them_and_the_next_one_gets_another(
+    pids: Callable[[], list[int]], tmp_path: Path
+) -> None:
+    ports = make_ports("threads")
+    task = ports.spawn(lambda: shell(ports, tmp_path, TREES["a tree"]))
+    until(lambda: len(list(tmp_path.iterdir())) == 3)
+    server = psutil.Process(pids()[0])
+    while (parent := server.parent()) is not None and parent.pid != os.getpid():
+        server = parent
+    server.kill()
+    assert task.join(QUICK_SECONDS) and pids() == []
+    assert shell(ports, tmp_path, "echo next").stdout == b"next\n"
+
+
+@LINUX_ONLY
+def test_ports_that_go_leave_no_process() -> None:
+    before = set(psutil.Process().children())
+    ports = make_ports("threads")
+    assert ports.processes.run(["true"]).returncode == 0
+    assert set(psutil.Process().children()) - before
+    del ports
+    gc.collect()
+    assert not set(psutil.Process().children()) - before
 
 
 def test_calls_leave_no_descriptor_thread_or_zombie(tmp_path: Path) -> None:
@@ -216,6 +265,9 @@ def test_calls_leave_no_descriptor_thread_or_zombie(tmp_path: Path) -> None:
     def counts() -> tuple[int, int, int]:
         return own.num_fds(), own.num_threads(), len(own.children(recursive=True))
 
+    def no_more_than(before: tuple[int, int, int]) -> bool:  # fewer when something of an earlier test has ended
+        return all(now <= then for now, then in zip(counts(), before, strict=True))
+
     shell(ports, tmp_path, "true")
     before = counts()
     for _ in range(3):
@@ -223,8 +275,7 @@ def test_calls_leave_no_descriptor_thread_or_zombie(tmp_path: Path) -> None:
         shell(ports, tmp_path, "sleep 300", timeout_seconds=0.05)
         with pytest.raises(NotFound):
             ports.processes.run(["harness-no-such-program"])
-    after = counts()  # fewer when something that an earlier test began has ended meanwhile
-    assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)
+    until(lambda: no_more_than(before))  # a guard is reaped a moment after its end
 
 
 def test_calls_run_side_by_side(tmp_path: Path) -> None:
@@ -247,7 +298,7 @@ def test_without_a_guard_the_group_and_the_tree_at_the_end_are_ended(
     pids: Callable[[], list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What systems other than Linux get."""
-    monkeypatch.setattr("harness_core.shell.ports.guarded._GUARDED", False)
+    monkeypatch.setattr("harness_core.shell.ports.processes._GUARDED", False)
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     ports = make_ports("threads")
     assert shell(ports, tmp_path, "sleep 300 & note $!; echo said; exit 4")[:2] == (4, b"said\n")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
-import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from io import RawIOBase
 from typing import IO
 
+from harness_hookspecs.errors import NotFound
 from harness_hookspecs.host import CancelToken, Completed
 
-from .guarded import Child
-from .survivors import kill_tree
+from .command import Command, not_started
+from .grouped import GroupedCommand
+from .guarded import Guards
 from .wake import Wake
 
 __all__ = ["RealProcesses"]
@@ -22,6 +24,7 @@ _READ_BYTES = 65_536
 _STOP_SECONDS = 3.0  # for everything to be gone once it was killed
 _DRAIN_SECONDS = 0.5  # for pipes that a process out of reach holds
 _LOOK_SECONDS = 0.02  # where the kernel cannot tell of a child's end by a descriptor
+_GUARDED = sys.platform == "linux"
 
 
 class RealProcesses:
@@ -30,6 +33,9 @@ class RealProcesses:
     On Linux everything the child started ends with it, also what has left its session or lost its parent, and also
     when this process is killed. Elsewhere that is its process group and the descendants found at the end.
     """
+
+    def __init__(self) -> None:
+        self._guards = Guards() if _GUARDED and sys.executable else None
 
     def run(
         self,
@@ -51,7 +57,7 @@ class RealProcesses:
         """
         if cancel is not None:
             cancel.raise_if_cancelled()
-        talk = _Talk(Child(argv, cwd, env), stdin, limit_bytes)
+        talk = _Talk(self._start(argv, cwd, env), stdin, limit_bytes)
         forget = cancel.on_cancel(talk.wake) if cancel is not None else None
         try:
             ended = talk.until(time.monotonic() + timeout_seconds)
@@ -63,20 +69,25 @@ class RealProcesses:
             cancel.raise_if_cancelled()
         return talk.completed(timed_out=ended == "timeout")
 
+    def _start(self, argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> Command:
+        try:
+            return GroupedCommand(argv, cwd, env) if self._guards is None else self._guards.start(argv, cwd, env)
+        except (OSError, ValueError) as error:
+            if cwd is not None and isinstance(error, OSError) and not os.path.isdir(cwd):
+                raise NotFound(f"there is no folder {cwd}", code="process.no_folder", folder=cwd) from error
+            raise not_started(argv[0], error) from error
+
 
 class _Talk:
     """One child: what it says is read, what it is told is written, until it ends; one thread does it all."""
 
-    def __init__(self, child: Child, stdin: bytes, limit_bytes: int) -> None:
-        process = child.process
-        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    def __init__(self, command: Command, stdin: bytes, limit_bytes: int) -> None:
         self.wake = Wake()
-        self._child, self._process = child, process
-        self._stdin: IO[bytes] = process.stdin
+        self._command = command
+        self._stdin, stdout, stderr = command.pipes
         self._unsent = memoryview(stdin)
-        self._outputs = (_Bounded(process.stdout, limit_bytes), _Bounded(process.stderr, limit_bytes))
+        self._outputs = (_Bounded(stdout, limit_bytes), _Bounded(stderr, limit_bytes))
         self._open = {output.fd: output for output in self._outputs}
-        self._exit_fd = _exit_fd(process.pid)
         self._exited = False
         self._heeds_wake = True
         os.set_blocking(self._stdin.fileno(), False)
@@ -94,27 +105,24 @@ class _Talk:
                 return "timeout"
 
     def end(self) -> None:
-        """Have everything killed that is left, read what is left in the pipes, reap the child."""
+        """Have everything ended that is left, and read what is left in the pipes."""
         try:
             self._heeds_wake = False
-            self._child.stop()
-            self._wait(time.monotonic() + (_STOP_SECONDS if self._child.guarded else 0.0))
-            if not (self._exited and self._child.guarded):
-                kill_tree(self._process.pid)
-            with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel holds it; it cannot be waited for
-                self._process.wait(_STOP_SECONDS)
+            for end in (self._command.stop, self._command.kill):
+                end()
+                self._wait(time.monotonic() + _STOP_SECONDS)
+                if self._exited:
+                    break
             self._drain(time.monotonic() + _DRAIN_SECONDS)
         finally:
-            self._child.close()
-            if self._exit_fd is not None:
-                os.close(self._exit_fd)
+            self._command.close()
             for pipe in (self._stdin, *(output.pipe for output in self._outputs)):
                 pipe.close()
 
     def completed(self, *, timed_out: bool) -> Completed:
         stdout, stderr = self._outputs
         cut = stdout.cut or stderr.cut
-        return Completed(self._child.returncode(), stdout.data(), stderr.data(), timed_out, cut)
+        return Completed(self._command.returncode(), stdout.data(), stderr.data(), timed_out, cut)
 
     def _wait(self, deadline: float) -> None:
         while not self._exited and (left := deadline - time.monotonic()) > 0:
@@ -127,25 +135,22 @@ class _Talk:
     def _poll(self, seconds: float) -> set[int]:
         """Wait until something happens, read and write what can be; gives the descriptors that are ready."""
         poll = select.poll()
+        end_fd = self._command.end_fd
         for fd in (*self._open, *([self.wake.fd] if self._heeds_wake else [])):
             poll.register(fd, select.POLLIN)
-        if self._exit_fd is not None and not self._exited:
-            poll.register(self._exit_fd, select.POLLIN)
+        if end_fd is not None and not self._exited:
+            poll.register(end_fd, select.POLLIN)
         if self._unsent:
             poll.register(self._stdin, select.POLLOUT)
-        seconds = seconds if self._exit_fd is not None else min(seconds, _LOOK_SECONDS)
+        seconds = seconds if end_fd is not None else min(seconds, _LOOK_SECONDS)
         ready = {fd for fd, _ in poll.poll(max(0.0, seconds) * 1000)}
         for fd in ready & self._open.keys():
             if not self._open[fd].read():
                 del self._open[fd]
         if self._unsent and self._stdin.fileno() in ready:
             self._feed()
-        self._exited = self._exited or self._has_exited(ready)
+        self._exited = self._exited or self._command.look(end_fd in ready)
         return ready
-
-    def _has_exited(self, ready: set[int]) -> bool:
-        """Whether the child has ended; told by the kernel it is not reaped yet, so its number is still its own."""
-        return self._exit_fd in ready if self._exit_fd is not None else self._process.poll() is not None
 
     def _feed(self) -> None:
         try:
@@ -161,7 +166,7 @@ class _Talk:
 class _Bounded:
     """Keeps the first bytes of a pipe and goes on reading, so that the child never blocks on it."""
 
-    def __init__(self, pipe: IO[bytes], limit_bytes: int) -> None:
+    def __init__(self, pipe: IO[bytes] | RawIOBase, limit_bytes: int) -> None:
         self.pipe, self.fd = pipe, pipe.fileno()
         self.cut = False
         self._room = limit_bytes
@@ -177,13 +182,3 @@ class _Bounded:
 
     def data(self) -> bytes:
         return b"".join(self._pieces)
-
-
-def _exit_fd(pid: int) -> int | None:
-    """A descriptor that becomes readable when the child ends, where the kernel has such (Linux 5.3)."""
-    open_pidfd = getattr(os, "pidfd_open", None)
-    if open_pidfd is None:
-        return None
-    with contextlib.suppress(OSError):
-        return int(open_pidfd(pid))
-    return None
