@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from harness_core.kernel.state import FINAL
 from harness_hookspecs.errors import HarnessError, IllegalMove, Locked, NotFound
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import freeze
@@ -260,13 +261,19 @@ class Host:
     def wait(self, session_id: str, timeout_seconds: float | None = None) -> Mapping[str, Any]:
         """Wait for a final state or a pause of a session this host owns; returns its document, frozen.
 
+        One that has ended is returned at once, whoever ran it.
+
         Raises:
-            NotFound: This host does not own it.
-            HarnessError: What stopped its loop.
+            NotFound: This host does not own it, and it has not ended.
+            HarnessError: What stopped its loop; ``session.not_run`` when this host was closed meanwhile.
         """
-        session = self._owned.get(self.find(session_id))
+        found = self.find(session_id)
+        session = self._owned.get(found)
         if session is None:
-            raise NotFound(f"session {session_id} is not run here", code="session.not_owned")
+            document = self.session(found)
+            if document["status"] in FINAL:
+                return document
+            raise NotFound(f"session {found} is not run here", code="session.not_owned")
         try:
             done = session.wait(timeout_seconds)
         except BaseException:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from harness_core.kernel.facts import Decision, Event, Fact
 from harness_core.kernel.projections.event import decoded
-from harness_hookspecs.errors import HarnessError, InternalError, StoreConflict
+from harness_hookspecs.errors import HarnessError, IllegalMove, InternalError, StoreConflict
 from harness_hookspecs.host import Ports
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft, Store
@@ -181,7 +181,7 @@ class SessionLoop:
         self.wake()
 
     def _ended(self) -> BaseException:
-        return self._error or InternalError("the loop has ended", code="loop.ended")
+        return self._error or IllegalMove("the session was given back; it is not run here now", code="session.not_run")
 
     # -- the token ---
 
