@@ -96,7 +96,7 @@ class _Server:
             self._guards[number] = pid
         except OSError as error:
             if fds:
-                os.write(fds[0], b"error %d" % (error.errno or 0))
+                _say(fds[0], b"error %d" % (error.errno or 0))
         for fd in fds:
             os.close(fd)
 
@@ -120,6 +120,13 @@ class _Server:
             pass
         self._guards = {number: pid for number, pid in self._guards.items() if pid not in gone}
         _kill([pid for pid in _children() if pid not in self._guards.values()])
+
+
+def _say(status_fd: int, word: bytes) -> None:
+    try:
+        os.write(status_fd, word)
+    except BrokenPipeError:
+        return  # nobody wants to know any more
 
 
 def _pidfd(pid: int) -> int:
@@ -151,7 +158,7 @@ def _guard(
         pass
     status = _kill_rest(child, status)
     if child >= 0:
-        os.write(status_fd, b"ended %d" % status)
+        _say(status_fd, b"ended %d" % status)
 
 
 def _stop(number: int, _: object) -> None:
