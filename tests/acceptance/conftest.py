@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -87,3 +89,17 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         one.host.close()
 
 
+@pytest.fixture(scope="session")
+def _site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("site")
+
+
+@pytest.fixture
+def site_folder(_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder on the path, for distributions. It is the same one for every test, so what the index knows of the
+    other plugins on that path is read once; code that differs must have another name."""
+    monkeypatch.syspath_prepend(str(_site))
+    yield _site
+    for made in _site.iterdir():
+        shutil.rmtree(made)
+    importlib.invalidate_caches()

@@ -66,16 +66,15 @@ LATE = {
 
 
 @pytest.fixture
-def robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def robot(site_folder: Path) -> Iterator[Any]:
     """Makes a distribution with an approver that does so; gives its name."""
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
     made: list[str] = []
 
     def install(what: str, does: str) -> str:
         name = f"robot_{what.replace(' ', '_')}"  # a module stays imported, so other code has another name
         code = CODE.format(name=name, does=does)
         provides = [{"kind": "approver", "name": name}]
-        made.append(make_distribution(tmp_path / "site", f"acme-{name}", provides=provides, code=code).module)
+        made.append(make_distribution(site_folder, f"acme-{name}", provides=provides, code=code).module)
         return name
 
     yield install

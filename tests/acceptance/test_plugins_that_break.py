@@ -22,11 +22,8 @@ from harness_hookspecs.hooks import HOOK_OF_KIND
 from tests.reference import calls, one_stage, says
 
 HEAD = """
-from harness_hookspecs import hooks
 from harness_hookspecs.errors import HarnessError, Suspend
-from harness_hookspecs.markers import implements
 from harness_hookspecs.messages import *
-from harness_hookspecs.offer import Offer
 from harness_hookspecs.tool import Settled, ToolResult, ToolSpec
 from harness_hookspecs.validator import Finding, Verdict
 
@@ -45,6 +42,23 @@ class Hollow(HarnessError):
         pass
 
 
+"""
+
+OFFER = """
+from harness_hookspecs import hooks
+from harness_hookspecs.markers import implements
+from harness_hookspecs.offer import Offer
+
+
+def build(settings, host):
+    from .parts import Acme
+
+    return Acme()
+
+
+@implements(hooks.{hook})
+def {hook}():
+    return [Offer(kind="{kind}", name="acme", build=build{roles})]
 """
 
 RAISED = {
@@ -78,13 +92,14 @@ class Kind:
         self.files = {"stages": one_stage(**{"allowed_tools": [], **(stage or {})}), **files}
         self.replies = [says("done")] if first is None else [first, says("done")]
 
-    def code(self, does: str) -> str:
-        """The distribution's module, with the broken function's body."""
-        body = indent(self.body.replace("BREAK", indent(does, "    ")), "    ")
-        hook = f"@implements(hooks.{HOOK_OF_KIND[self.kind]})\ndef {HOOK_OF_KIND[self.kind]}():\n"
+    def offer(self) -> str:
+        """The distribution's module, which imports late what it offers, as the plugins of the project do."""
         roles = ", roles=('worker.ai-generate',)" if self.kind == "role" else ""
-        offer = f"    return [Offer(kind={self.kind!r}, name='acme', build=lambda settings, host: Acme(){roles})]\n"
-        return f"{HEAD}class Acme:\n{body}\n\n{hook}{offer}"
+        return OFFER.format(hook=HOOK_OF_KIND[self.kind], kind=self.kind, roles=roles)
+
+    def code(self, does: str) -> str:
+        """The module with what is offered: its class, with the broken function's body."""
+        return f"{HEAD}class Acme:\n{indent(self.body.replace('BREAK', indent(does, '    ')), '    ')}\n"
 
 
 def asks(tool: str) -> dict[str, Any]:
@@ -139,9 +154,8 @@ class Broken:
 
 
 @pytest.fixture
-def broken(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def broken(play: Any, site_folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     """Installs a plugin whose function does something and opens a project that uses it."""
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
     def install(kind: Kind, does: str, label: str, *beside: Kind) -> Broken:
         for one in (kind, *beside):
@@ -149,7 +163,8 @@ def broken(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
             name = f"acme-{one.kind}-{hashlib.sha256(label.encode()).hexdigest()[:12]}"
             roles = {"roles": ["worker.ai-generate"]} if one.kind == "role" else {}
             provides = [{"kind": one.kind, "name": "acme", **roles}]
-            make_distribution(tmp_path / "site", name, provides=provides, code=one.code(does))
+            made = make_distribution(site_folder, name, provides=provides, code=one.offer())
+            (made.package / "parts.py").write_text(one.code(does), encoding="utf-8")
         return Broken(play(*kind.replies, **kind.files), capsys)
 
     return install

@@ -93,11 +93,23 @@ CURIOUS = {"kind": "tool", "name": "curious"}
 MODELS = {"models": {"one": {"provider": "vault", "key": "env:VAULT_KEY", "capabilities": ["tool_calling"]}}}
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The distributions of these tests, each in a folder of its own; made once, so the host tries each import once."""
+    folder = tmp_path_factory.mktemp("written")
+    for name, provides, code in (
+        ("vault", [*PROVIDES, CURIOUS], CODE),
+        ("leaks", OFFERS, LEAKS),
+        ("ends", PROVIDES[:1], ENDS),
+    ):
+        make_distribution(folder / name, f"acme-{name}", provides=provides, code=code)
+    return folder
+
+
 @pytest.fixture
-def vault(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def vault(play: Any, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A session whose provider has a secret and whose role knows it too."""
-    make_distribution(tmp_path / "site", "acme-vault", provides=[*PROVIDES, CURIOUS], code=CODE)
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.syspath_prepend(str(written / "vault"))
     monkeypatch.setenv("VAULT_KEY", SECRET)
     monkeypatch.setenv("VAULT_SEEN", str(tmp_path / "seen"))
     tools = {"tools": {"effects": {"probes": False}}}
@@ -388,10 +400,9 @@ LOOKS = (
 
 
 @pytest.fixture
-def leaking(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def leaking(play: Any, written: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A session in which a secret comes out of one way, and nowhere else."""
-    make_distribution(tmp_path / "site", "acme-leaks", provides=OFFERS, code=LEAKS)
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.syspath_prepend(str(written / "leaks"))
     monkeypatch.setenv("VAULT_KEY", SECRET)
     stage = {"allowed_tools": ["drip"], "artifact": "leaky", "on_failure": "failed"}
     stages = one_stage(**stage, context={"sources": [{"kind": "files", "glob": "*.md"}]})
@@ -490,10 +501,9 @@ def harness_provide_providers():
 
 
 @pytest.fixture
-def ending(play: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def ending(play: Any, written: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A project whose provider fails with its secret in its mouth, in the one way that LEAK names."""
-    make_distribution(tmp_path / "site", "acme-ends", provides=PROVIDES[:1], code=ENDS)
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.syspath_prepend(str(written / "ends"))
     monkeypatch.setenv("VAULT_KEY", SECRET)
     play(says("unused"), models=MODELS)
     yield

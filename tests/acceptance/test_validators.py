@@ -19,9 +19,6 @@ from tests.reference import calls, one_stage, says
 CODE = """
 import threading
 
-from harness_hookspecs import hooks
-from harness_hookspecs.markers import implements
-from harness_hookspecs.offer import Offer
 from harness_hookspecs.validator import Finding, Verdict
 
 class Judge:
@@ -35,10 +32,19 @@ class Judge:
         said = subject.level + " " + str([call["name"] for call in subject.tool_log])
         finding = Finding(code="{name}.said", severity="{severity}", path="/text", message=said)
         {verdict}
+"""
+OFFER = """
+from harness_hookspecs import hooks
+from harness_hookspecs.markers import implements
+from harness_hookspecs.offer import Offer
+
+def build(settings, host):
+    from .judge import Judge
+    return Judge(settings, host)
 
 @implements(hooks.harness_provide_validators)
 def harness_provide_validators():
-    return [Offer(kind="validator", name="{name}", build=Judge)]
+    return [Offer(kind="validator", name="{name}", build=build)]
 """
 
 
@@ -80,17 +86,18 @@ TOOLS_SEEN = {"semantic": ["effects_pure"], "approval": ["effects_pure"]}
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def install(site_folder: Path) -> Iterator[Any]:
     """Makes a distribution with one validator; gives code, severity and message of what it will say."""
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
     made: list[str] = []
 
     def install(name: str, *, level: str, does: str) -> tuple[str, str, str]:
         severity = "warning" if does == "passes" else "error"
         name = f"{name}_{level}_{does.replace(' ', '_')}"  # a module stays imported, so other code has another name
-        code = CODE.format(name=name, level=level, verdict=VERDICTS[does], severity=severity)
         provides = [{"kind": "validator", "name": name}]
-        made.append(make_distribution(tmp_path / "site", f"acme-{name}", provides=provides, code=code).module)
+        written = make_distribution(site_folder, f"acme-{name}", provides=provides, code=OFFER.format(name=name))
+        code = CODE.format(name=name, level=level, verdict=VERDICTS[does], severity=severity)
+        (written.package / "judge.py").write_text(code, encoding="utf-8")
+        made.append(f"{written.module}.judge")
         return (f"{name}.said", severity, f"{level} {TOOLS_SEEN.get(level, [])}")
 
     yield install
@@ -183,7 +190,7 @@ def test_a_validator_that_says_nothing_in_time_lets_nothing_pass_and_holds_nobod
         f"validator {error['validator']} gave no verdict within 0.5 s",
     )
     assert "artifact.accepted" not in session.types()
-    assert not sys.modules[f"acme_{error['validator']}"].Judge.returned
+    assert not sys.modules[f"acme_{error['validator']}.judge"].Judge.returned
 
 
 @pytest.mark.inv("I-24")

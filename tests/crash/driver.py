@@ -11,6 +11,7 @@ A child writes outside of what is under test, as it happens: ``acks`` gets a lin
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -18,8 +19,10 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+from pydantic import BaseModel
 
 from harness_core import Host
 from harness_hookspecs.errors import HarnessError
@@ -29,7 +32,7 @@ __all__ = ["PHASES"]
 
 TEXT = "Write the report."
 _HUNG_SECONDS = 30.0
-OURS = ("harness_", "peewee", "pysqlite3", "pydantic", "orjson", "jsonschema", "referencing", "rpds", "cel", "yaml")
+OURS = ("harness_", "peewee", "pysqlite3", "pydantic", "orjson", "jsonschema", "referencing", "rpds", "rfc8785", "cel", "yaml")
 
 
 def _append(name: str, line: str) -> None:
@@ -188,12 +191,26 @@ def _read(reader: int, child: int) -> bytes:
     return b"".join(chunks)
 
 
+def _prepare(modules: Iterable[str]) -> None:
+    """Do once what every child would do again: import, complete what was put off, and keep the collector from it."""
+    for name in modules:
+        importlib.import_module(name)
+    waiting = [BaseModel]
+    while waiting:
+        model = waiting.pop()
+        waiting += model.__subclasses__()
+        if model.__module__.startswith("harness_"):
+            model.model_rebuild()
+    gc.collect()
+    gc.freeze()
+
+
 def main() -> None:
     """Carry out orders until stdin ends."""
     for line in sys.stdin:
         order = json.loads(line)
-        for name in order.get("import", ()):
-            importlib.import_module(name)
+        if "import" in order:
+            _prepare(order["import"])
         sys.stdout.write(json.dumps(_carry_out(order) if "phase" in order else {}) + "\n")
         sys.stdout.flush()
 

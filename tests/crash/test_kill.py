@@ -84,7 +84,9 @@ class Reference:
             assert "document" in played, played
             self.reached[phase] = played["reached"]
             self.driver(**{"import": played["modules"]})
-        self.end = self.driver(phase="look")["document"]
+        looked = self.driver(phase="look")
+        self.driver(**{"import": looked["modules"]})
+        self.end = looked["document"]
         assert self.end["status"] == "completed"
         assert self.end["replayed"]["equal"]
 
