@@ -32,8 +32,14 @@ def _run(call: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
 
 
 def _make_environment(folder: Path) -> Path:
-    venv.create(folder, with_pip=True, symlinks=True)
+    venv.create(folder, symlinks=True)
     return folder / "bin" / "python"
+
+
+def _pip(python: Path, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The pip beside these tests, for another environment; modules are compiled there when they are imported."""
+    call = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile", *words]
+    return _run(call, **options)
 
 
 def _tracked() -> list[str]:
@@ -54,23 +60,21 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def wheels(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Every distribution of the checkout, built; the contract first, then the host, then the plugins."""
-    folder = tmp_path_factory.mktemp("wheels")
-    built = []
-    for source in distributions(checkout):
-        target = folder / source.name
-        call = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(target), str(source)]
-        assert _run([sys.executable, "-m", "pip", *call]).returncode == 0
-        built += sorted(target.glob("*.whl"))
-    return built
+    folder, sources = tmp_path_factory.mktemp("wheels"), distributions(checkout)
+    call = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), *map(str, sources)]
+    assert _run([sys.executable, "-m", "pip", *call]).returncode == 0
+    built = {wheel.name.split("-")[0]: wheel for wheel in sorted(folder.glob("*.whl"))}
+    assert len(built) == len(sources)
+    first = ("harness_hookspecs", "harness_host")
+    return [built.pop(name) for name in first] + list(built.values())
 
 
 @pytest.fixture(scope="module")
 def installed(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh environment: other people's packages from the index, ours from the wheels and from nowhere else."""
     python = _make_environment(tmp_path_factory.mktemp("installed"))
-    assert _run([str(python), "-m", "pip", "install", "--quiet", *requirements(ROOT)]).returncode == 0
-    call = ["install", "--quiet", "--no-index", *map(str, wheels)]
-    assert _run([str(python), "-m", "pip", *call], env=_without_pip_settings()).returncode == 0
+    assert _pip(python, *requirements(ROOT)).returncode == 0
+    assert _pip(python, "--no-index", *map(str, wheels), env=_without_pip_settings()).returncode == 0
     return python
 
 
@@ -165,8 +169,8 @@ def _poison(folder: Path, version: str) -> str:
 
 
 def test_ours_are_taken_by_path_whatever_an_index_offers(wheels: list[Path], poisoned: Path, installed: Path) -> None:
-    call = ["install", "--quiet", "--upgrade", "--index-url", poisoned.as_uri(), *map(str, wheels)]
-    assert _run([str(installed), "-m", "pip", *call], env=_without_pip_settings()).returncode == 0
+    words = ["--upgrade", "--index-url", poisoned.as_uri(), *map(str, wheels)]
+    assert _pip(installed, *words, env=_without_pip_settings()).returncode == 0
     files = set(_files_of_contract(installed))
     assert "harness_hookspecs/__init__.py" in files
     assert "harness_poisoned.py" not in files
@@ -177,8 +181,7 @@ def test_a_newer_stranger_satisfies_no_pin(wheels: list[Path], poisoned: Path, t
     page = poisoned / "harness-hookspecs" / "index.html"
     page.write_text(page.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
     python = _make_environment(tmp_path / "venv")
-    call = ["install", "--quiet", "--index-url", poisoned.as_uri(), str(wheels[1])]
-    refused = _run([str(python), "-m", "pip", *call], env=_without_pip_settings())
+    refused = _pip(python, "--index-url", poisoned.as_uri(), str(wheels[1]), env=_without_pip_settings())
     assert refused.returncode != 0
     assert "harness-hookspecs==0.1.0" in refused.stderr
     assert not list(_files_of_contract(python))
