@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(others))
         return 0
     ours = install_arguments(extra=chosen.extra, tests=chosen.tests, isolated=not _setuptools_is_new())
-    call = ["install", "--quiet", *others] if chosen.only_others else ours
+    call = ["install", "--quiet", "--no-compile", *others] if chosen.only_others else ours
     return subprocess.call([sys.executable, "-m", "pip", *call])
 
 
