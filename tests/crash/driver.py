@@ -32,7 +32,10 @@ __all__ = ["PHASES"]
 
 TEXT = "Write the report."
 _HUNG_SECONDS = 30.0
-OURS = ("harness_", "peewee", "pysqlite3", "pydantic", "orjson", "jsonschema", "referencing", "rpds", "rfc8785", "cel", "yaml")
+OURS = (
+    "harness_", "peewee", "pysqlite3", "pydantic", "orjson", "jsonschema", "referencing", "rpds", "rfc8785", "cel",
+    "yaml",
+)  # fmt: skip
 
 
 def _append(name: str, line: str) -> None:
