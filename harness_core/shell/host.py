@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness_core.kernel.state import FINAL
 from harness_hookspecs.errors import HarnessError, IllegalMove, Locked, NotFound
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import freeze
@@ -267,6 +266,8 @@ class Host:
             NotFound: This host does not own it, and it has not ended.
             HarnessError: What stopped its loop; ``session.not_run`` when this host was closed meanwhile.
         """
+        from harness_core.kernel.state import FINAL
+
         found = self.find(session_id)
         session = self._owned.get(found)
         if session is None:
