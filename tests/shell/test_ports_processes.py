@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from harness_core.shell.ports import HostPorts, make_ports
+from harness_core.shell.ports import HostPorts, guarded, make_ports
 from harness_hookspecs.errors import Cancelled, HarnessError, NotFound
 from harness_hookspecs.host import Completed
 
@@ -245,6 +245,18 @@ def test_commands_end_with_the_process_that_guards_them_and_the_next_one_gets_an
     server.kill()
     assert task.join(QUICK_SECONDS) and pids() == []
     assert shell(ports, tmp_path, "echo next").stdout == b"next\n"
+
+
+@LINUX_ONLY
+@pytest.mark.parametrize("cut_bytes", [1, 12, 10_000])
+def test_a_command_that_was_not_told_to_its_end_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut_bytes: int
+) -> None:
+    """As by a host that is killed while it tells."""
+    whole = guarded._spec
+    monkeypatch.setattr(guarded, "_spec", lambda argv, env: whole(argv, env)[:-cut_bytes])
+    done = shell(make_ports("threads"), tmp_path, "note $$")
+    assert (done.returncode, list(tmp_path.iterdir())) == (-signal.SIGKILL, [])
 
 
 @LINUX_ONLY

@@ -167,10 +167,14 @@ def _stop(number: int, _: object) -> None:
 
 
 def _spec(fd: int) -> tuple[list[bytes], dict[bytes, bytes]]:
+    """The command and its environment; one that was not told to its end is not run."""
     with open(fd, "rb") as file:
-        count, *words = file.read().split(b"\0")
-    argv, pairs = words[: int(count)], words[int(count) : -1]
-    return argv, {name: value for name, _, value in (pair.partition(b"=") for pair in pairs)}
+        counts, _, told = file.read().partition(b"\0")
+    argc, size_bytes = map(int, counts.split() or (0, -1))
+    if len(told) != size_bytes:  # the host died amid it
+        raise _Stopped
+    words = told.split(b"\0")[:-1]
+    return words[:argc], {name: value for name, _, value in (pair.partition(b"=") for pair in words[argc:])}
 
 
 def _start(

@@ -162,4 +162,5 @@ def _spec(argv: Sequence[str], env: Mapping[str, str] | None) -> bytes:
     words = [*map(os.fsencode, argv), *(name + b"=" + value for name, value in pairs.items())]
     if any(b"\0" in word for word in words):
         raise ValueError("embedded null byte")
-    return b"".join(word + b"\0" for word in (b"%d" % len(argv), *words))
+    told = b"".join(word + b"\0" for word in words)
+    return b"%d %d\0" % (len(argv), len(told)) + told
