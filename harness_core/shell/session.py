@@ -106,6 +106,7 @@ class OwnedSession:
         self._late_cancel = self._ports.wait.token()
         self._leave = self._ports.wait.token()
         self._closed = False
+        self._rested = True  # until it is given back amid something
         self._cancel_seen = False
         self._cut_off = False
         definition: Any = None if parts is None else parts.definition  # to cancel, nothing of it is looked at
@@ -199,7 +200,7 @@ class OwnedSession:
 
     def _rests(self, state: SessionState) -> bool:
         over = state.final or state.status == "paused" or self._cut_off
-        return self.loop.quiescent() or (over and self.loop.between_turns())
+        return (self._rested and self.loop.quiescent()) or (over and self.loop.between_turns())
 
     def ask_to_stop(self, reason: str) -> None:
         """Say that it should stop: an active session pauses after what is in flight, one that waits stays so (I-38)."""
@@ -240,6 +241,7 @@ class OwnedSession:
         if self._closed:
             return
         self._closed = True
+        self._rested = self.loop.quiescent()  # work that is cut off here leaves nothing under way either
         self._leave.cancel("closed")
         self.loop.stop()  # first: how work answers the cancel is no result (see interrupt)
         self._cancel.cancel("closed")

@@ -66,7 +66,6 @@ def test_a_listener_that_breaks_stops_nothing_also_where_nobody_can_be_told(
         assert host.run("Go.")["status"] == "completed"
 
 
-@pytest.mark.req("B-158")
 class ReadFirst:
     """A store of which each log is read to its end before something else happens, and before anything is looked at."""
 
@@ -99,6 +98,7 @@ def test_who_follows_sees_the_end_also_where_it_falls_between_two_looks(play: An
     assert (seen, seen[-1]) == (session.types(), "session.completed")
 
 
+@pytest.mark.req("B-158")
 def test_the_readme_says_what_this_is_and_no_class_of_the_contract_is_an_agent() -> None:
     text = README.lower()
     for words in ("orchestration kernel", "event-sourced runtime", "bounded autonomy", "deterministic shell"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -452,15 +453,30 @@ def test_a_signal_leaves_what_awaits_an_approval_awaiting(tmp_path: Path, monkey
 # ------------------------------------------------------------------------------------------------------- waiting
 
 
-def test_who_waits_is_told_when_the_host_is_closed_and_gets_the_document_of_what_has_ended(play: Any) -> None:
-    session = play(calls(("slow", SLOW)), says("done"))
+def test_who_waits_is_told_when_the_host_is_closed_and_gets_the_document_of_what_has_ended(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, waits = play(calls(("slow", SLOW)), says("done")), threading.Event()
+    wait = OwnedSession.wait
+
+    def told(owned: OwnedSession, timeout_seconds: float | None = None) -> bool:
+        waits.set()
+        return wait(owned, timeout_seconds)
+
+    monkeypatch.setattr(OwnedSession, "wait", told)
     found = session.host.start("Go.")
+    owned = session.host._owned[found]
     session.site.wait_for_effects()
     waiting = make_ports("threads").spawn(session.host.wait, found)
+    assert waits.wait(PATIENCE_SECONDS)
     session.host.close()
-    with pytest.raises(IllegalMove) as told:
+    with pytest.raises(IllegalMove) as early:
         waiting.join(PATIENCE_SECONDS)
-    assert told.value.code == "session.not_run"
+    while not owned.loop.quiescent():
+        time.sleep(0.01)  # what was cut off comes to its end in a thread of its own
+    with pytest.raises(IllegalMove) as late:
+        owned.wait()
+    assert early.value.code == late.value.code == "session.not_run"
     with Host.open(session.site.project) as other:
         with pytest.raises(NotFound) as refused:
             other.wait(found)
