@@ -94,7 +94,7 @@ def limit_of(error: BaseException) -> HarnessError | None:
     """Give the limit of the machine that an error, or what caused it, came from; ``None`` when it is none."""
     from harness_hookspecs.kit.failure import causes
 
-    for one in causes(error):
+    for one in causes(error, hidden=True):
         number = one.errno if isinstance(one, OSError) and one.errno != errno.EAGAIN else None
         if isinstance(one, MemoryError):
             number = errno.ENOMEM

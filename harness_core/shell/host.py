@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness_hookspecs.errors import HarnessError, IllegalMove, Locked, NotFound
+from harness_hookspecs.errors import HarnessError, IllegalMove, Locked, NotFound, StoreError
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import freeze
 
@@ -258,7 +258,7 @@ class Host:
             self._cancel_unowned(found, command_id)
 
     def wait(self, session_id: str, timeout_seconds: float | None = None) -> Mapping[str, Any]:
-        """Wait for a final state or a pause of a session this host owns; returns its document, frozen.
+        """Wait for a final state or a pause of a session this host runs; returns its document, frozen.
 
         One that has ended is returned at once, whoever ran it.
 
@@ -266,9 +266,18 @@ class Host:
             NotFound: This host does not own it, and it has not ended.
             HarnessError: What stopped its loop; ``session.not_run`` when this host was closed meanwhile.
         """
+        try:
+            return self._waited(self.find(session_id), timeout_seconds)
+        except StoreError as error:
+            if error.code != "store.closed":
+                raise
+            from .loop_parts import not_run
+
+            raise not_run() from error
+
+    def _waited(self, found: str, timeout_seconds: float | None) -> Mapping[str, Any]:
         from harness_core.kernel.state import FINAL
 
-        found = self.find(session_id)
         session = self._owned.get(found)
         if session is None:
             document = self.session(found)
@@ -545,8 +554,7 @@ class Host:
         for error in self._opened.parts.close():
             self._complain(error)
         if self._store is not None:
-            self._store.close()
-            self._store = None
+            self._store.close()  # and kept, so that whoever comes later is told so
         if self._made_ports is not None:
             self._made_ports.close()
 

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 
 from harness_core.kernel.facts import Decision, Event, Fact
 from harness_core.kernel.projections.event import decoded
-from harness_hookspecs.errors import HarnessError, IllegalMove, InternalError, StoreConflict
+from harness_hookspecs.errors import HarnessError, InternalError, StoreConflict
 from harness_hookspecs.host import Ports
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft, Store
 
-from .loop_parts import Batch, LoopHooks, Machine, Ticket, reason_of
+from .loop_parts import Batch, LoopHooks, Machine, Ticket, not_run, reason_of
 
 __all__ = ["SessionLoop"]
 
@@ -181,7 +181,7 @@ class SessionLoop:
         self.wake()
 
     def _ended(self) -> BaseException:
-        return self._error or IllegalMove("the session was given back; it is not run here now", code="session.not_run")
+        return self._error or not_run()
 
     # -- the token ---
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from harness_core.kernel.facts import Decision, Event
-from harness_hookspecs.errors import InternalError
+from harness_hookspecs.errors import IllegalMove, InternalError
 from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.store import Draft, StoredEvent
 
 from .ports.interruption import is_interruption
 
-__all__ = ["Batch", "LoopHooks", "Machine", "Ticket", "reason_of"]
+__all__ = ["Batch", "LoopHooks", "Machine", "Ticket", "not_run", "reason_of"]
 
 
 class Machine(Protocol):
@@ -86,6 +86,11 @@ class Batch:
         self.taken: dict[str, int] = {}
         self.waits = False
         self.events: list[Event] = []
+
+
+def not_run() -> IllegalMove:
+    """What whoever asks or waits is told of a session that its host has given back."""
+    return IllegalMove("the session was given back; it is not run here now", code="session.not_run")
 
 
 def reason_of(error: BaseException) -> BaseException:

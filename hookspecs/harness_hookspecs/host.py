@@ -426,7 +426,14 @@ class Host(Protocol):
         """Stop every session this host owns within the grace: active ones are saved as paused, waiting ones stay so."""
 
     def wait(self, session_id: str, timeout_seconds: float | None = None) -> Mapping[str, Any]:
-        """Wait for a final state or a pause of a session this host owns; returns its document."""
+        """Wait for a final state or a pause of a session this host runs; returns its document.
+
+        One that has ended is returned at once, whoever ran it; ``None`` as timeout waits as long as it takes.
+
+        Raises:
+            NotFound: ``session.not_owned``: somebody else runs it, or nobody.
+            HarnessError: What stopped it; ``session.not_run`` when this host was closed meanwhile.
+        """
 
     def answer(
         self, approval_id: str, decision: str, *, say: str | None = None, digest: str, by: str | None = None

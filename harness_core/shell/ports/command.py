@@ -7,16 +7,20 @@ from typing import IO, Protocol
 
 from harness_hookspecs.errors import HarnessError, NotFound
 
-__all__ = ["Command", "Pipes", "not_started"]
+__all__ = ["Command", "Orders", "Pipes", "not_started"]
 
 Pipes = tuple[IO[bytes] | RawIOBase, IO[bytes] | RawIOBase, IO[bytes] | RawIOBase]
 """Unbuffered: its input, output and errors."""
+
+Orders = tuple[RawIOBase, bytes]
+"""A pipe and what is to be written into it as it takes it, before the command can begin."""
 
 
 class Command(Protocol):
     """A command in a session of its own, with three pipes."""
 
     pipes: Pipes
+    orders: Orders | None
     end_fd: int | None  # to be polled; without one ``look`` is asked now and then
 
     def look(self, ready: bool) -> bool:
@@ -27,6 +31,9 @@ class Command(Protocol):
 
     def kill(self) -> None:
         """The same by force, of one that ``stop`` did not end."""
+
+    def force(self) -> None:
+        """The same of one that ``kill`` did not end either, whatever else ends with it."""
 
     def close(self) -> None:
         """Let go of everything but the pipes."""

@@ -8,7 +8,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from .command import Pipes
+from .command import Orders, Pipes
 from .survivors import kill_tree
 
 __all__ = ["GroupedCommand"]
@@ -37,6 +37,7 @@ class GroupedCommand:
         )
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self.pipes: Pipes = (process.stdin, process.stdout, process.stderr)
+        self.orders: Orders | None = None
         self.end_fd = _exit_fd(process.pid)
 
     def look(self, ready: bool) -> bool:
@@ -47,6 +48,9 @@ class GroupedCommand:
         kill_tree(self._process.pid)
 
     def kill(self) -> None:
+        kill_tree(self._process.pid)
+
+    def force(self) -> None:
         kill_tree(self._process.pid)
 
     def close(self) -> None:

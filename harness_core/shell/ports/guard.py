@@ -32,6 +32,7 @@ class _Stopped(BaseException):
 
 def main(socket_fd: int, host_pid: int) -> None:
     """Serve until the host closes its end of the socket or dies; then nothing of any command is left."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the host's thread may have blocked what this process lives by
     _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what a guard that was killed leaves behind comes here
     server = _Server(_socket.socket(fileno=socket_fd), host_pid)
     if os.getppid() == host_pid:
@@ -54,7 +55,8 @@ class _Server:
         self._guards: dict[int, int] = {}  # number -> pid, until it is reaped
 
     def serve(self) -> None:
-        """Do what the socket says until there is nobody to say anything."""
+        """Say that it begins, and do what the socket says until it says to end or there is nobody to say anything."""
+        self._socket.send(b"ready")
         poll = select.poll()
         for fd in (self._socket.fileno(), self._wake_fd, self._host_fd):
             if fd >= 0:
@@ -69,10 +71,10 @@ class _Server:
             heard = heard and self._host_fd not in ready
 
     def _hear(self) -> bool:
-        """One message: ``run N`` with the descriptors of ``_guard``, ``stop N`` or ``kill N``; ``False`` at the end."""
+        """One message: ``run N`` with the descriptors of a guard, ``stop N``, ``kill N``; ``False`` at the end."""
         space = _socket.CMSG_SPACE(_DESCRIPTORS * _WORD_BYTES)
         message, extra, _, _ = self._socket.recvmsg(_MESSAGE_BYTES, space, _socket.MSG_CMSG_CLOEXEC)
-        if not message:
+        if message in (b"", b"end"):
             return False
         word, _, number = message.partition(b" ")
         if word == b"run":
@@ -90,7 +92,7 @@ class _Server:
             if pid == 0:
                 try:
                     self._leave()
-                    _guard(server_pid, *fds)
+                    _guard(server_pid, fds[0], fds[1], fds[2:])
                 finally:
                     os._exit(0)
             self._guards[number] = pid
@@ -139,23 +141,28 @@ def _pidfd(pid: int) -> int:
 # -- a guard ---
 
 
-def _guard(
-    server_pid: int, status_fd: int, spec_fd: int, folder_fd: int, stdin_fd: int, stdout_fd: int, stderr_fd: int
-) -> None:
-    """Run the command that ``spec_fd`` tells; on ``status_fd`` comes ``error N`` or, at the very end, ``ended S``."""
+def _guard(server_pid: int, status_fd: int, spec_fd: int, place: list[int]) -> None:
+    """Run the command that ``spec_fd`` tells; on ``status_fd`` comes ``error N`` or, at the very end, ``ended S``.
+
+    ``place`` is its folder and its three pipes.
+    """
     child, status = 0, int(signal.SIGKILL)
     try:
         signal.signal(signal.SIGTERM, _stop)
+        os.setpgid(0, 0)  # else what kills the group of the server leaves nobody to end the command
         _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans become children of this process
         _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         try:
             if os.getppid() == server_pid:  # else it died before the signal of its death was asked for
-                child = _start(*_spec(spec_fd), status_fd, folder_fd, (stdin_fd, stdout_fd, stderr_fd))
+                child = _start(*_spec(spec_fd), status_fd, place)
                 status = _wait_for(child)
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what is about to happen anyway
     except _Stopped:
         pass
+    except OSError as error:  # no process or descriptor is left
+        child = -1
+        _say(status_fd, b"error %d" % (error.errno or 0))
     status = _kill_rest(child, status)
     if child >= 0:
         _say(status_fd, b"ended %d" % status)
@@ -167,40 +174,45 @@ def _stop(number: int, _: object) -> None:
 
 
 def _spec(fd: int) -> tuple[list[bytes], dict[bytes, bytes]]:
-    """The command and its environment; one that was not told to its end is not run."""
+    """The command and its environment; one that was not told to its end is not run.
+
+    What is to come is counted and not read to the end of the pipe, which a fork of the host may hold.
+    """
     with open(fd, "rb") as file:
-        counts, _, told = file.read().partition(b"\0")
-    argc, size_bytes = map(int, counts.split() or (0, -1))
+        size_bytes, argc = map(int, file.readline().split() or (-1, 0))
+        told = file.read(size_bytes) if size_bytes > 0 else b""
     if len(told) != size_bytes:  # the host died amid it
         raise _Stopped
     words = told.split(b"\0")[:-1]
-    return words[:argc], {name: value for name, _, value in (pair.partition(b"=") for pair in words[argc:])}
+    return words[:argc], dict(zip(words[argc::2], words[argc + 1 :: 2], strict=True))
 
 
-def _start(
-    argv: list[bytes], env: dict[bytes, bytes], status_fd: int, folder_fd: int, pipes: tuple[int, int, int]
-) -> int:
+def _start(argv: list[bytes], env: dict[bytes, bytes], status_fd: int, place: list[int]) -> int:
     """Start the command in a session of its own; the number is negative when that failed."""
+    guard_pid = os.getpid()
     failed_fd, tell_fd = os.pipe()  # closed by a successful exec
     child = os.fork()
     if child == 0:
         try:
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # where guard and server are killed at once
+            if os.getppid() != guard_pid:
+                return _FAILED
             os.setsid()
             for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
                 signal.signal(number, signal.SIG_DFL)
-            os.write(tell_fd, b"%d" % _execute(argv, env, folder_fd, pipes))
+            os.write(tell_fd, b"%d" % _execute(argv, env, *place))
         finally:
             os._exit(_FAILED)
-    for fd in (tell_fd, folder_fd, *pipes):  # the pipes are the command's alone
+    for fd in (tell_fd, *place):  # the pipes are the command's alone
         os.close(fd)
     error = os.read(failed_fd, 16)
     if error:
-        os.write(status_fd, b"error " + error)
+        _say(status_fd, b"error " + error)
         return -1
     return child
 
 
-def _execute(argv: list[bytes], env: dict[bytes, bytes], folder_fd: int, pipes: tuple[int, int, int]) -> int:
+def _execute(argv: list[bytes], env: dict[bytes, bytes], folder_fd: int, *pipes: int) -> int:
     """Become the command; when it cannot be, why: the number of the first error that says more than "not here"."""
     program = argv[0]
     folders = [b""] if b"/" in program else env.get(b"PATH", _DEFAULT_PATH).split(b":")
@@ -217,6 +229,8 @@ def _execute(argv: list[bytes], env: dict[bytes, bytes], folder_fd: int, pipes: 
         except OSError as error:
             if not isinstance(error, FileNotFoundError | NotADirectoryError):
                 telling = telling or error.errno or 0
+        except ValueError:  # a word that no program can be given
+            return 22
     return telling or 2
 
 

@@ -13,9 +13,9 @@ import weakref
 from array import array
 from collections.abc import Mapping, Sequence
 from io import FileIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from .command import Pipes, not_started
+from .command import Orders, Pipes, not_started
 
 if TYPE_CHECKING:
     import socket
@@ -24,27 +24,30 @@ __all__ = ["GuardedCommand", "Guards"]
 
 _GUARD = os.path.join(os.path.dirname(__file__), "guard.py")
 _STATUS_BYTES = 64
+_BEGIN_SECONDS = 20.0
 _END_SECONDS = 1.0
+_GONE = (BrokenPipeError, ConnectionResetError, BlockingIOError)
+"""How a socket answers whose other end was killed, or stopped until nothing more fitted into it."""
 
 
 class Guards:
     """The process whose forks are the guards (see ``guard.py``).
 
-    It is started for the first command, and ends with this object or with the host.
+    It is started for the first command, and ends when it is closed, with this object or with the host. What the
+    commands inherit from it (umask, limits, niceness) is what the host had for its first one.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        self._socket: socket.socket | None = None
-        self._owner_pid = 0
+        self._server: _Server | None = None
 
     def start(self, argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> GuardedCommand:
         """Have a command started; whether it could be, its ``returncode`` tells.
 
         Raises:
-            OSError: There is no such folder, or no descriptor or process is left.
-            ValueError: A word of it holds a zero byte.
+            OSError: There is no such folder, no descriptor or process is left, or there can be no guard.
+            ValueError: A word of it holds a zero byte, or a name of the environment is none.
         """
         spec = _spec(argv, env)
         number = next(self._numbers)
@@ -58,57 +61,110 @@ class Guards:
             stderr_fd, err_fd = _pipe(ours, theirs)
             self._order(number, (told_fd, spec_fd, folder_fd, in_fd, out_fd, err_fd))
             ours.pop_all()
-        with contextlib.suppress(BrokenPipeError), open(tell_fd, "wb") as pipe:
-            pipe.write(spec)
         pipes = (FileIO(stdin_fd, "wb"), FileIO(stdout_fd, "rb"), FileIO(stderr_fd, "rb"))
-        return GuardedCommand(self, number, argv[0], status_fd, pipes)
+        return GuardedCommand(self, number, argv[0], status_fd, pipes, (FileIO(tell_fd, "wb"), spec))
 
-    def tell(self, word: str, number: int) -> None:
-        """``stop`` or ``kill`` a guard; one that has ended, or whose server has, needs no telling."""
-        with self._lock, contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            if self._socket is not None and self._owner_pid == os.getpid():
-                self._socket.send(b"%s %d" % (word.encode(), number))
+    def tell(self, word: Literal["stop", "kill"], number: int) -> None:
+        """Tell a guard; one that has ended, or whose server has, needs no telling."""
+        with self._lock, contextlib.suppress(*_GONE):
+            if self._server is not None and self._server.is_ours():
+                self._server.say(f"{word} {number}")
+
+    def close(self) -> None:
+        """End the server, and with it what is still guarded; the next command begins another one."""
+        with self._lock:
+            if self._server is not None:
+                self._server.finish()
+                self._server = None
 
     def _order(self, number: int, fds: Sequence[int]) -> None:
+        with self._lock:
+            if self._server is not None and self._server.is_ours():
+                with contextlib.suppress(*_GONE):
+                    self._server.say(f"run {number}", fds)
+                    return
+                self._server.finish()
+            self._server = None  # at once: it may be that no other one can be started
+            self._server = _Server(self)
+            self._server.say(f"run {number}", fds)
+
+
+class _Server:
+    """A running process of ``guard.py``, which ends with ``owner`` at the latest.
+
+    Raises:
+        OSError: It cannot be started, or ends as it begins.
+    """
+
+    def __init__(self, owner: Guards) -> None:
         import socket  # late: many a process runs no command
 
-        extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", fds))]
-        with self._lock:
-            if self._socket is None or self._owner_pid != os.getpid():
-                self._socket = self._serve()
-            try:
-                self._socket.sendmsg([b"run %d" % number], extra)
-            except (BrokenPipeError, ConnectionResetError):  # somebody has killed it
-                self._finish()
-                self._socket = self._serve()
-                self._socket.sendmsg([b"run %d" % number], extra)
-
-    def _serve(self) -> socket.socket:
-        import socket
-
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            nowhere = subprocess.DEVNULL
-            call = [sys.executable, "-I", "-S", _GUARD, str(theirs.fileno()), str(os.getpid())]
-            process = subprocess.Popen(
-                call,
-                cwd="/",
-                stdin=nowhere,
-                stdout=nowhere,
-                stderr=nowhere,
-                start_new_session=True,
-                pass_fds=(theirs.fileno(),),
-            )
+        self._rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS)
         self._owner_pid = os.getpid()
-        self._finish = weakref.finalize(self, _end, ours, process)
-        return ours
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with contextlib.ExitStack() as failed:
+            failed.callback(ours.close)
+            with theirs:
+                process = _started(theirs.fileno())
+            self._socket = ours
+            self.finish = weakref.finalize(owner, _end, ours, process, self._owner_pid)
+            failed.callback(self.finish)
+            ours.settimeout(_BEGIN_SECONDS)
+            if ours.recv(_STATUS_BYTES) != b"ready":
+                raise OSError(f"its guard ended with status {process.wait(_END_SECONDS)} as it began")
+            ours.setblocking(False)
+            failed.pop_all()
+
+    def is_ours(self) -> bool:
+        """Whether this process has begun it; a fork of the host begins its own."""
+        return self._owner_pid == os.getpid()
+
+    def say(self, message: str, fds: Sequence[int] = ()) -> None:
+        """Send a message without waiting.
+
+        Raises:
+            OSError: One of ``_GONE`` when nobody hears it.
+        """
+        extra = [(*self._rights, array("i", fds))] if fds else []
+        self._socket.sendmsg([message.encode()], extra)
 
 
-def _end(channel: socket.socket, process: subprocess.Popen[bytes]) -> None:
-    """Hang up, at which the server ends, and reap it."""
-    channel.close()
-    with contextlib.suppress(subprocess.TimeoutExpired):
+def _started(socket_fd: int) -> subprocess.Popen[bytes]:
+    nowhere = subprocess.DEVNULL
+    # A command may read its parent's environment: of the host's there is only what a Python may need to be found.
+    env = {name: value for name, value in os.environ.items() if name.startswith("LD_")}
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", _GUARD, str(socket_fd), str(os.getpid())],
+            cwd="/",
+            env=env,
+            stdin=nowhere,
+            stdout=nowhere,
+            stderr=nowhere,
+            start_new_session=True,
+            pass_fds=(socket_fd,),
+        )
+    except OSError as error:  # that a program is missing would be said of the command
+        raise OSError(f"its guard cannot be: {error}") from error
+
+
+def _end(channel: socket.socket, process: subprocess.Popen[bytes], owner_pid: int) -> None:
+    """Have the server end, and reap it; a fork of the host only lets go of the channel.
+
+    It is told so, since another fork may hold the channel; and killed when it does not hear.
+    """
+    with channel:
+        if os.getpid() != owner_pid:
+            return
+        with contextlib.suppress(OSError):
+            channel.setblocking(False)
+            channel.send(b"end")
+    try:
         process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel holds it; it cannot be waited for
+            process.wait(_END_SECONDS)
 
 
 def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack, *, inward: bool = False) -> tuple[int, int]:
@@ -123,8 +179,11 @@ def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack, *, inward: b
 class GuardedCommand:
     """A command that was handed to a guard; see ``Command``."""
 
-    def __init__(self, guards: Guards, number: int, program: str, status_fd: int, pipes: Pipes) -> None:
+    def __init__(
+        self, guards: Guards, number: int, program: str, status_fd: int, pipes: Pipes, orders: Orders
+    ) -> None:
         self._guards, self._number, self._program = guards, number, program
+        self.orders: Orders | None = orders
         self._told = b""
         self._ended = False
         self.pipes: Pipes = pipes
@@ -134,7 +193,8 @@ class GuardedCommand:
         if ready and not self._ended and self.end_fd is not None:
             piece = os.read(self.end_fd, _STATUS_BYTES)
             self._told += piece
-            self._ended = not piece  # the guard is gone, and all that it guarded
+            # All that it guarded is gone, or the guard is; not the end of the pipe, which a fork of the host may hold.
+            self._ended = True
         return self._ended
 
     def stop(self) -> None:
@@ -143,6 +203,9 @@ class GuardedCommand:
 
     def kill(self) -> None:
         self._guards.tell("kill", self._number)
+
+    def force(self) -> None:
+        self._guards.close()  # who does not do as he is told guards nothing; at his end everything ends
 
     def close(self) -> None:
         if self.end_fd is not None:
@@ -159,8 +222,11 @@ class GuardedCommand:
 
 def _spec(argv: Sequence[str], env: Mapping[str, str] | None) -> bytes:
     pairs = os.environb if env is None else {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
-    words = [*map(os.fsencode, argv), *(name + b"=" + value for name, value in pairs.items())]
+    for name in pairs:
+        if not name or b"=" in name[1:]:  # the first may be one: some systems keep such names
+            raise ValueError(f"{os.fsdecode(name)!r} is no name of an environment variable")
+    words = [*map(os.fsencode, argv), *(word for pair in pairs.items() for word in pair)]
     if any(b"\0" in word for word in words):
         raise ValueError("embedded null byte")
     told = b"".join(word + b"\0" for word in words)
-    return b"%d %d\0" % (len(argv), len(told)) + told
+    return b"%d %d\n" % (len(told), len(argv)) + told

@@ -46,7 +46,8 @@ class InlinePorts:
         return task
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """End what commands need beside them; nothing else is kept."""
+        self.processes.close()
 
 
 class _Line:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from io import RawIOBase
 from typing import IO
 
-from harness_hookspecs.errors import NotFound
+from harness_hookspecs.errors import HarnessError, NotFound
 from harness_hookspecs.host import CancelToken, Completed
 
 from .command import Command, not_started
@@ -23,6 +23,7 @@ __all__ = ["RealProcesses"]
 _READ_BYTES = 65_536
 _STOP_SECONDS = 3.0  # for everything to be gone once it was killed
 _DRAIN_SECONDS = 0.5  # for pipes that a process out of reach holds
+_POLL_SECONDS = 86_400.0  # at most in one call, which counts in 31 bits of milliseconds
 _LOOK_SECONDS = 0.02  # where the kernel cannot tell of a child's end by a descriptor
 _GUARDED = sys.platform == "linux"
 
@@ -52,11 +53,13 @@ class RealProcesses:
 
         Raises:
             NotFound: ``process.no_program`` or ``process.no_folder``.
-            HarnessError: ``process.not_started``: not executable, too long, out of processes.
+            HarnessError: ``process.not_started``: not executable, too long, out of processes, no program at all.
             Cancelled: The token was set before the child had ended; nothing of it is left.
         """
         if cancel is not None:
             cancel.raise_if_cancelled()
+        if not argv:
+            raise HarnessError("there is no program to start: the list is empty", code="process.not_started")
         talk = _Talk(self._start(argv, cwd, env), stdin, limit_bytes)
         forget = cancel.on_cancel(talk.wake) if cancel is not None else None
         try:
@@ -68,6 +71,11 @@ class RealProcesses:
         if ended == "cancelled" and cancel is not None:
             cancel.raise_if_cancelled()
         return talk.completed(timed_out=ended == "timeout")
+
+    def close(self) -> None:
+        """End what children still need beside them; a child that runs ends too."""
+        if self._guards is not None:
+            self._guards.close()
 
     def _start(self, argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> Command:
         try:
@@ -85,12 +93,12 @@ class _Talk:
         self.wake = Wake()
         self._command = command
         self._stdin, stdout, stderr = command.pipes
-        self._unsent = memoryview(stdin)
+        first = [] if command.orders is None else [_Unsent(*command.orders)]
+        self._unsent = [*first, _Unsent(self._stdin, stdin)]
         self._outputs = (_Bounded(stdout, limit_bytes), _Bounded(stderr, limit_bytes))
         self._open = {output.fd: output for output in self._outputs}
         self._exited = False
         self._heeds_wake = True
-        os.set_blocking(self._stdin.fileno(), False)
         self._feed()
 
     def until(self, deadline: float) -> str:
@@ -108,7 +116,7 @@ class _Talk:
         """Have everything ended that is left, and read what is left in the pipes."""
         try:
             self._heeds_wake = False
-            for end in (self._command.stop, self._command.kill):
+            for end in (self._command.stop, self._command.kill, self._command.force):
                 end()
                 self._wait(time.monotonic() + _STOP_SECONDS)
                 if self._exited:
@@ -116,6 +124,8 @@ class _Talk:
             self._drain(time.monotonic() + _DRAIN_SECONDS)
         finally:
             self._command.close()
+            for unsent in self._unsent:
+                unsent.pipe.close()
             for pipe in (self._stdin, *(output.pipe for output in self._outputs)):
                 pipe.close()
 
@@ -140,27 +150,40 @@ class _Talk:
             poll.register(fd, select.POLLIN)
         if end_fd is not None and not self._exited:
             poll.register(end_fd, select.POLLIN)
-        if self._unsent:
-            poll.register(self._stdin, select.POLLOUT)
-        seconds = seconds if end_fd is not None else min(seconds, _LOOK_SECONDS)
+        for unsent in self._unsent:
+            poll.register(unsent.pipe, select.POLLOUT)
+        seconds = min(seconds, _POLL_SECONDS if end_fd is not None else _LOOK_SECONDS)
         ready = {fd for fd, _ in poll.poll(max(0.0, seconds) * 1000)}
         for fd in ready & self._open.keys():
             if not self._open[fd].read():
                 del self._open[fd]
-        if self._unsent and self._stdin.fileno() in ready:
-            self._feed()
+        self._feed()
         self._exited = self._exited or self._command.look(end_fd in ready)
         return ready
 
     def _feed(self) -> None:
+        self._unsent = [unsent for unsent in self._unsent if not unsent.write()]
+
+
+class _Unsent:
+    """Writes into a pipe what it takes, and closes it after the last byte, or when nobody reads further."""
+
+    def __init__(self, pipe: IO[bytes] | RawIOBase, content: bytes) -> None:
+        self.pipe = pipe
+        self._left = memoryview(content)
+        os.set_blocking(pipe.fileno(), False)
+
+    def write(self) -> bool:
+        """Write without waiting; whether it is done."""
         try:
-            while self._unsent:
-                self._unsent = self._unsent[os.write(self._stdin.fileno(), self._unsent) :]
+            while self._left:
+                self._left = self._left[os.write(self.pipe.fileno(), self._left) :]
         except BlockingIOError:
-            return
+            return False
         except OSError:  # the child reads no further
-            self._unsent = self._unsent[:0]
-        self._stdin.close()
+            pass
+        self.pipe.close()
+        return True
 
 
 class _Bounded:

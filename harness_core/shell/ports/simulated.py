@@ -67,8 +67,9 @@ class SimulatedPorts:
         return SimulatedTask(self.baton, function, args, name)
 
     def close(self) -> None:
-        """End every participant but the caller, which is the main one."""
+        """End every participant but the caller, which is the main one, and what commands need beside them."""
         self.baton.close()
+        self.processes.close()
 
     def __enter__(self) -> SimulatedPorts:
         return self
@@ -204,6 +205,9 @@ class _Processes:
         self._baton = baton
         self._real = RealProcesses()
 
+    def close(self) -> None:
+        self._real.close()
+
     def run(
         self,
         argv: Sequence[str],
@@ -215,7 +219,7 @@ class _Processes:
         cancel: CancelToken | None = None,
         limit_bytes: int = 1_048_576,
     ) -> Completed:
-        what = f"process {argv[0]}"
+        what = f"process {' '.join(argv[:1])}"
         self._baton.call(what)
         self._baton.linger(what)
         with self._baton.outside():

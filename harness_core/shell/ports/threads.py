@@ -54,8 +54,14 @@ class ThreadPorts:
         return task
 
     def close(self) -> None:
-        """Let idle workers end; a busy one ends with its work. What is spawned later still runs."""
+        """Let idle workers end; a busy one ends with its work, and a command with its guard. What is spawned later
+        still runs.
+        """
         self._closed = True
+        self._dismiss()
+        self.processes.close()
+
+    def _dismiss(self) -> None:
         while self._idle:
             with contextlib.suppress(IndexError):  # a spawn took the last one
                 self._idle.pop().put(None)
@@ -69,7 +75,7 @@ class ThreadPorts:
                 return
             self._idle.append(mailbox)
             if self._closed:  # and perhaps nobody looks at the idle ones any more
-                self.close()
+                self._dismiss()
             task = mailbox.get()
 
 

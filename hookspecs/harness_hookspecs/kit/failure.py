@@ -67,16 +67,20 @@ def _message(error: BaseException) -> str:
     return _cut(str(TracebackException(type(error), error, None, compact=True)), MAX_MESSAGE_CHARS)
 
 
-def causes(error: BaseException) -> Iterator[BaseException]:
-    """Give an error and what led to it as a traceback tells them, each once: one that is raised again may come to
-    stand below itself.
+def causes(error: BaseException, *, hidden: bool = False) -> Iterator[BaseException]:
+    """Give an error and what led to it as a traceback tells them, each once.
+
+    Args:
+        error: It may have come to stand below itself, as one that is raised again.
+        hidden: Whether what ``raise ... from None`` keeps out of a traceback counts as well.
     """
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         yield current
         seen.add(id(current))
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+        suppressed = current.__suppress_context__ and not hidden
+        current = current.__cause__ or (None if suppressed else current.__context__)
 
 
 def _describe_one(error: BaseException, with_stack: bool) -> dict[str, Any]:
