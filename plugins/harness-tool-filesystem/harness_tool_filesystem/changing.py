@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from harness_hookspecs.errors import Refused, ToolError
 from harness_hookspecs.host import Files
+from harness_hookspecs.kit.paths import encode_path
 
 from .diff import unified_diff
 from .edit import replace_once
-from .paths import protected_part, show_path
+from .paths import protected_part
 from .reading import Limits, digest_of, plain_facts, regular_file
 
 __all__ = ["Change", "current_bytes", "describe", "plan_change"]
@@ -32,14 +33,13 @@ def current_bytes(files: Files, path: str, limits: Limits) -> bytes | None:
     """
     part = protected_part(path)
     if part is not None:
-        raise Refused(
-            f"{show_path(part)} is protected.", code="path.protected", where=show_path(path), hint="Write elsewhere."
-        )
+        message, where = f"{encode_path(part)} is protected.", encode_path(path)
+        raise Refused(message, code="path.protected", where=where, hint="Write elsewhere.")
     if plain_facts(files, path) is None:
         return None
     facts = regular_file(files, path)
     if facts.size_bytes > limits.file_bytes:
-        raise ToolError("The file is too large.", code="file.too_large", where=show_path(path))
+        raise ToolError("The file is too large.", code="file.too_large", where=encode_path(path))
     return files.read_bytes(path)
 
 
@@ -79,7 +79,7 @@ def describe(path: str, change: Change, limits: Limits) -> dict[str, Any]:
     if cut:
         shown = shown[: shown.rfind("\n") + 1]
     return {
-        "path": show_path(path),
+        "path": encode_path(path),
         "created": change.before is None,
         "changed": change.before != change.after,
         "size_bytes": len(change.after),

@@ -1,8 +1,8 @@
-"""Paths as a model writes them go in, paths as the file system knows them come out, and the other way round.
+"""Paths as a model writes them go in, paths as the file system knows them come out.
 
 A path is relative to the workspace, with ``/`` between its parts, and names exactly the file whose name it is: nothing
-is trimmed, folded or normalised but ``.`` parts and repeated slashes. A name that is not UTF-8 is written
-``bytes:`` and then percent-encoded, so that it survives JSON; a name that begins so by itself is written ``./bytes:``.
+is trimmed, folded or normalised but ``.`` parts and repeated slashes. A name that is not UTF-8
+stands there in the form of ``harness_hookspecs.kit.paths``, which survives JSON.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from typing import Final
-from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from harness_hookspecs.errors import Refused, ToolError
+from harness_hookspecs.kit.paths import decode_path
 
-__all__ = ["PROTECTED", "parents", "parse_path", "protected_part", "show_path"]
+__all__ = ["PROTECTED", "parents", "parse_path", "protected_part"]
 
 PROTECTED: Final = (".git", ".harness")
 """Names of files and folders, at any depth, whose content is never written: they decide what later runs."""
 
-_BYTES: Final = "bytes:"
 _MAX_PATH_BYTES: Final = 4096
 _IGNORED: Final = re.compile(r"[\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")  # HFS+ drops these from names
 _SHORT_NAME: Final = re.compile(r"git~\d+", re.IGNORECASE)  # what FAT and NTFS call .git
@@ -47,21 +46,9 @@ def parse_path(text: str) -> str:
 
 def _decoded(text: str) -> str:
     try:
-        text.encode()
-        if not text.startswith(_BYTES):
-            return text
-        return unquote_to_bytes(text.removeprefix(_BYTES)).decode(errors="surrogateescape")
+        return decode_path(text)
     except UnicodeEncodeError as error:
         raise ToolError("The path holds a lone surrogate.", code="path.invalid") from error
-
-
-def show_path(path: str) -> str:
-    """Write a path of the file system so that ``parse_path`` finds it again, in strict JSON."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return _BYTES + quote_from_bytes(path.encode(errors="surrogateescape"))
-    return f"./{path}" if path.startswith(_BYTES) else path
 
 
 def parents(path: str) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from harness_hookspecs.errors import Refused, ToolError
 from harness_hookspecs.host import CancelToken, FileFacts, Files
+from harness_hookspecs.kit.paths import encode_path
 
 from .edit import BOM, style_of
-from .paths import parents, show_path
+from .paths import parents
 
 __all__ = ["Limits", "digest_of", "list_folder", "plain_facts", "read_lines", "regular_file"]
 
@@ -46,9 +47,9 @@ def plain_facts(files: Files, path: str) -> FileFacts | None:
             return None
         if facts.kind == "symlink":
             hint = "Name the file that it leads to."
-            raise Refused("The path leads over a link.", code="path.symlink", where=show_path(place), hint=hint)
+            raise Refused("The path leads over a link.", code="path.symlink", where=encode_path(place), hint=hint)
         if place != path and facts.kind != "directory":
-            raise ToolError("A part of the path is no folder.", code="file.no_folder", where=show_path(place))
+            raise ToolError("A part of the path is no folder.", code="file.no_folder", where=encode_path(place))
     return facts
 
 
@@ -60,7 +61,7 @@ def regular_file(files: Files, path: str) -> FileFacts:
         Refused: ``path.symlink``.
     """
     facts = plain_facts(files, path)
-    where = show_path(path)
+    where = encode_path(path)
     if facts is None:
         raise ToolError("There is no such file.", code="file.not_found", where=where, hint="List the folder first.")
     if facts.kind == "directory":
@@ -86,7 +87,7 @@ def read_lines(files: Files, path: str, args: Mapping[str, Any], limits: Limits)
         data = _whole_lines(data[: limits.file_bytes])
     style = style_of(data)
     head = {
-        "path": show_path(path),
+        "path": encode_path(path),
         "size_bytes": facts.size_bytes if cut else len(data),
         "digest": None if cut else digest_of(data),
         **style._asdict(),
@@ -162,7 +163,7 @@ def list_folder(
         Cancelled: The token was set.
     """
     facts = plain_facts(files, path)
-    where = show_path(path)
+    where = encode_path(path)
     if facts is None:
         raise ToolError("There is no such folder.", code="file.not_found", where=where)
     if facts.kind != "directory":
@@ -174,7 +175,7 @@ def list_folder(
         cancel.raise_if_cancelled()
         if name.count("/") > depth and not args.get("recursive", False):
             continue
-        shown = show_path(name)
+        shown = encode_path(name)
         room -= len(shown.encode()) + 40
         if room < 0 or len(entries) >= args.get("limit", _ENTRIES) or visited >= _VISITED_ENTRIES:
             return {"path": where, "entries": entries, "truncated": True}, True

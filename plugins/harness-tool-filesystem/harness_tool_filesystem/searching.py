@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from harness_hookspecs.errors import NotFound, Refused, ToolError
 from harness_hookspecs.host import Files
+from harness_hookspecs.kit.paths import encode_path
 from harness_hookspecs.tool import ToolContext
 
-from .paths import PROTECTED, show_path
+from .paths import PROTECTED
 from .reading import Limits, plain_facts, regular_file
 from .worker import window
 
@@ -102,7 +103,7 @@ def search(
     matches: list[dict[str, Any]] = []
     room = limits.result_bytes
     for hit in hits:
-        name = show_path(reading.names[hit.file])
+        name = encode_path(reading.names[hit.file])
         room -= len(hit.text.encode()) + len(name.encode()) + 40
         if room < 0 or len(matches) == limit:
             reading.stopped = "matches"

@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_hookspecs.errors import Refused, ToolError
-from harness_tool_filesystem.paths import parse_path, protected_part, show_path
+from harness_hookspecs.kit.paths import encode_path
+from harness_tool_filesystem.paths import parse_path, protected_part
 
 names = st.binary(min_size=1, max_size=30).map(os.fsdecode).filter(lambda name: not set(name) & set("/\0"))
 
 
 @given(st.lists(names.filter(lambda name: name not in {".", ".."}), min_size=1, max_size=4).map("/".join))
 def test_every_name_a_file_can_have_survives_the_way_through_json(path: str) -> None:
-    shown = json.loads(json.dumps(show_path(path)))
+    shown = json.loads(json.dumps(encode_path(path)))
     shown.encode()
     assert parse_path(shown) == path
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
+from harness_hookspecs.kit.paths import decode_path, encode_path
 from harness_hookspecs.validator import Finding
 
 __all__ = ["FIELDS", "Named", "is_inside", "judged", "named_files"]
@@ -18,7 +19,7 @@ _HINTED: Final = 5
 
 
 class Named(NamedTuple):
-    """A file as an artifact names it: where it stands, in which field, and its normalised path."""
+    """A file as an artifact names it: where it stands, in which field, and its normalised path as the system has it."""
 
     pointer: str
     field: str
@@ -32,7 +33,8 @@ def named_files(body: Any) -> Iterator[Named]:
         entries = body.get(field) if isinstance(body, Mapping) else None
         for index, entry in enumerate(entries if isinstance(entries, (list, tuple)) else ()):
             if isinstance(entry, str):
-                yield Named(f"/{field}/{index}", field, entry, posixpath.normpath(entry) if entry else entry)
+                path = decode_path(entry)
+                yield Named(f"/{field}/{index}", field, entry, posixpath.normpath(path) if path else path)
 
 
 def is_inside(path: str) -> bool:
@@ -60,5 +62,5 @@ def _finding(code: str, named: Named, message: str, changed: frozenset[str]) -> 
     close = get_close_matches(named.path, sorted(changed), n=1, cutoff=0.7)
     shown = close or sorted(changed)[:_HINTED]
     more = f" and {len(changed) - len(shown)} more" if not close and len(changed) > len(shown) else ""
-    hint = f"changed: {', '.join(shown)}{more}" if shown else "no file was changed"
+    hint = f"changed: {', '.join(map(encode_path, shown))}{more}" if shown else "no file was changed"
     return Finding(code=code, severity="error", path=named.pointer, message=message, hint=hint)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from harness_hookspecs.errors import NotFound, Refused, ValidationFailed
 from harness_hookspecs.host import CancelToken, ValidatorHost
+from harness_hookspecs.kit.paths import decode_path
 from harness_hookspecs.validator import Finding, Level, Subject, Verdict
 from harness_hookspecs.value import thaw
 
@@ -86,14 +87,12 @@ class ChangedFilesValidator:
         if span is not None:
             between = repository.between(*span)
             return between | repository.uncommitted() if field == "modified_files" else between
-        given = facts.get("changed_files")
-        told = frozenset(given) if isinstance(given, (list, tuple)) else frozenset()
-        return repository.uncommitted() | told
+        return repository.uncommitted() | (_told_changes(facts) or frozenset())
 
     def _without_repository(self, named: list[Any], facts: Mapping[str, Any]) -> Verdict:
-        given = facts.get("changed_files")
-        if isinstance(given, (list, tuple)):
-            return _verdict([judged(one, frozenset(given), self._exists) for one in named])
+        told = _told_changes(facts)
+        if told is not None:
+            return _verdict([judged(one, told, self._exists) for one in named])
         found = [judged(one, frozenset(), self._exists) for one in named]
         foreign = [one for one in found if one is not None and one.code == "semantic.foreign_file"]
         message = "Only existence was checked: there is no git repository and no list of changed files"
@@ -106,6 +105,11 @@ class ChangedFilesValidator:
         except (Refused, NotFound, OSError):  # outside of the project, below what is no folder, too long a name
             return False
         return facts is not None and facts.kind in {"file", "symlink"}
+
+
+def _told_changes(facts: Mapping[str, Any]) -> frozenset[str] | None:
+    given = facts.get("changed_files")
+    return frozenset(map(decode_path, given)) if isinstance(given, (list, tuple)) else None
 
 
 def _span(facts: Mapping[str, Any]) -> tuple[str, str] | None:

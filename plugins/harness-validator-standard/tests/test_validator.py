@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -306,3 +307,20 @@ def test_a_foreign_file_comes_with_what_was_changed(host: FakeHost, repository: 
     facts = {"base": repository.base, "head": repository.head}
     verdict = judge.validate(subject({"title": "t", "files": ["new u.md", "zzz"]}, **facts), FakeToken())
     assert [finding.hint for finding in verdict.findings] == ["changed: new ü.md", "changed: a.py, new ü.md, old.py"]
+
+
+@pytest.mark.req("B-69")
+def test_a_name_that_is_not_utf8_is_judged_and_told_as_the_tools_write_it(
+    host: FakeHost, repository: Repository
+) -> None:
+    repository.write({os.fsdecode(b"n\xff.txt"): "1"})
+    span = {"base": repository.head, "head": repository.commit()}
+    judge = validator("changed_files", host)
+    verdict = judge.validate(subject({"title": "t", "files": ["bytes:n%FF.txt", "zzz"]}, **span), FakeToken())
+    [finding] = verdict.findings
+    assert (finding.path, finding.hint) == ("/files/1", "changed: bytes:n%FF.txt")
+
+
+@pytest.mark.req("B-69")
+def test_without_a_repository_such_a_name_is_found_among_the_facts(host: FakeHost) -> None:
+    assert codes(host, {"files": ["bytes:n%FF.txt"]}, changed_files=["bytes:n%FF.txt"]) == []
