@@ -14,6 +14,7 @@ __all__ = ["DETERMINISTIC_CODES", "RetryDecision", "next_temperature", "retry_de
 DETERMINISTIC_CODES = frozenset(
     {
         "approval.denied_unattended",
+        "context.source_missing",
         "executor.not_available",
         "executor.stalled",
         "executor.too_many_calls",

@@ -12,7 +12,7 @@ import attrs
 from harness_core.kernel.approvals import PolicyRule, ToolPolicy
 from harness_core.kernel.definition import Definition, Limits, ModelPlan, RetryPolicy, RulePlan, StagePlan
 from harness_core.settings.personas import limits_of, persona_of
-from harness_core.settings.stages import Stage
+from harness_core.settings.stages import ContextSource, Stage
 from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import ConfigError, HarnessError, PluginError
 from harness_hookspecs.provider import Provider
@@ -61,7 +61,7 @@ class Assembly:
         run = self.config.harness.run
         return SessionParts(
             definition=self._definition(rules, models),
-            sources={name: stage.context.sources for name, stage in self._stages()},
+            sources={name: self._sources(name, stage) for name, stage in self._stages()},
             policies={name: self._policy(stage) for name, stage in self._stages()},
             models=models,
             toolbox=Toolbox(self._tools()),
@@ -142,8 +142,11 @@ class Assembly:
     def _built(self) -> set[tuple[str, str]]:
         return {part.need.key for part in self.parts.built()}
 
-    def _where(self, stage: str, key: str) -> str:
-        return self.config.origin(("stages", stage, key)).text()
+    def _where(self, stage: str, *key: str | int) -> str:
+        return self.config.origin(("stages", stage, *key)).text()
+
+    def _sources(self, name: str, stage: Stage) -> list[tuple[str, ContextSource]]:
+        return [(self._where(name, "context", "sources", n), one) for n, one in enumerate(stage.context.sources)]
 
     def _artifact_names(self) -> list[str]:
         return sorted({stage.artifact for _, stage in self._stages()})

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from harness_hookspecs.errors import HarnessError
-from harness_hookspecs.host import Ports
+from harness_hookspecs.errors import Cancelled, HarnessError, NotFound
+from harness_hookspecs.host import CancelToken, Files, Ports
+from harness_hookspecs.kit.paths import encode_path
+
+from .git import Repository
 
 __all__ = ["GatherSite", "Gathered", "gather"]
 
 _MAX_FILE_BYTES = 65_536
 _MAX_TREE_ENTRIES = 500
-_GIT_ENV = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "LC_ALL": "C.UTF-8",
-    "PATH": "/usr/local/bin:/usr/bin:/bin",
-}
-_GIT_SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "--no-pager")
-
 
 @attrs.frozen
 class GatherSite:
@@ -34,6 +26,7 @@ class GatherSite:
 
     ports: Ports
     workspace: Path
+    cancel: CancelToken
     artifact_of_stage: Callable[[str], tuple[str, str] | None]  # stage -> (reference, text)
     call_tool: Callable[[str, Mapping[str, Any]], Any]
 
@@ -51,24 +44,29 @@ class Gathered:
     facts: Mapping[str, Any] = {}
 
 
-def gather(sources: Sequence[Any], site: GatherSite) -> list[Gathered]:
+def gather(sources: Sequence[tuple[str, Any]], site: GatherSite) -> list[Gathered]:
     """Ask the world, source by source, in the configured order.
 
     Args:
-        sources: ``ContextSource`` entries of the stage.
+        sources: ``ContextSource`` entries of the stage, each after the place where it is written.
         site: The doors.
 
     Raises:
-        HarnessError: ``context.source``: a source that cannot be read, named by its place in the list.
+        HarnessError: ``context.source_missing``: what a source names is not there, and no further attempt finds it;
+            ``context.source``: it cannot be read. Both are named by their place in the list and in the file.
+        Cancelled: The token was set.
     """
     found: list[Gathered] = []
-    for index, source in enumerate(sources):
+    for index, (place, source) in enumerate(sources):
         try:
+            site.cancel.raise_if_cancelled()
             found += _SOURCES[source.kind](source, site)
+        except Cancelled:
+            raise
         except HarnessError as error:
-            raise HarnessError(
-                f"context source {index + 1} ({source.kind}): {error.message}", code="context.source", hint=error.hint
-            ) from error
+            code = "context.source_missing" if isinstance(error, NotFound) else "context.source"
+            message = f"context source {index + 1} ({source.kind}, {place}): {error.message}"
+            raise HarnessError(message, code=code, hint=error.hint) from error
     return found
 
 
@@ -82,30 +80,36 @@ def _text(source: Any, site: GatherSite) -> list[Gathered]:
 
 def _files(source: Any, site: GatherSite) -> list[Gathered]:
     files = site.ports.files(site.workspace)
-    pattern = source.glob or "*"
     found = []
-    for path, facts in files.walk():
-        if facts.kind != "file" or not fnmatch.fnmatchcase(path, pattern) or path.startswith((".git/", ".harness/")):
+    for path in _paths(files, source.glob or "*", site.cancel):
+        try:
+            data = files.read_bytes(path, limit_bytes=_MAX_FILE_BYTES + 1)
+        except NotFound:  # it went since it was listed
             continue
-        data = files.read_bytes(path, limit_bytes=_MAX_FILE_BYTES + 1)
         text = data[:_MAX_FILE_BYTES].decode(errors="replace")
         if len(data) > _MAX_FILE_BYTES:
             text += "\n[cut: the file is larger]"
-        found.append(Gathered("file", path, text, _layer(source, 3), {"file": path}, source.max_tokens))
+        name = encode_path(path)
+        found.append(Gathered("file", name, text, _layer(source, 3), {"file": name}, source.max_tokens))
     return found
 
 
 def _tree(source: Any, site: GatherSite) -> list[Gathered]:
     pattern = source.glob or "*"
-    paths = [
-        path
-        for path, facts in site.ports.files(site.workspace).walk()
-        if facts.kind == "file" and fnmatch.fnmatchcase(path, pattern) and not path.startswith((".git/", ".harness/"))
-    ]
+    paths = [encode_path(path) for path in _paths(site.ports.files(site.workspace), pattern, site.cancel)]
     text = "\n".join(paths[:_MAX_TREE_ENTRIES])
     if len(paths) > _MAX_TREE_ENTRIES:
         text += f"\n[cut: {len(paths) - _MAX_TREE_ENTRIES} more]"
     return [Gathered("tree", "Files", text, _layer(source, 3), {"tree": pattern}, source.max_tokens)]
+
+
+def _paths(files: Files, pattern: str, cancel: CancelToken) -> Iterator[str]:
+    """The workspace's files that fit, as the file system names them."""
+    for path, facts in files.walk():
+        cancel.raise_if_cancelled()
+        inside = facts.kind == "file" and not path.startswith((".git/", ".harness/"))
+        if inside and fnmatch.fnmatchcase(path, pattern):
+            yield path
 
 
 def _artifact(source: Any, site: GatherSite) -> list[Gathered]:
@@ -126,33 +130,39 @@ def _tool(source: Any, site: GatherSite) -> list[Gathered]:
 
 
 def _git_log(source: Any, site: GatherSite) -> list[Gathered]:
-    base, head = _commits(source, site)
+    git = _repository(site)
+    base, head = _commits(source, git)
     commits = f"{base}..{head}" if base else head
-    text = _git(site, "log", "--no-color", "--no-decorate", "--format=- %s", commits)
-    facts = _ends(site, base, head)
-    return [Gathered("git_log", "Commits", text.strip(), _layer(source, 1), {"git": commits}, source.max_tokens, facts)]
+    text, cut = git.text("log", "--no-color", "--no-decorate", "--format=- %s", commits)
+    text = text.strip() + ("\n[cut: there are more commits]" if cut else "")
+    facts = _ends(git, base, head)
+    return [Gathered("git_log", "Commits", text, _layer(source, 1), {"git": commits}, source.max_tokens, facts)]
 
 
 def _git_diff(source: Any, site: GatherSite) -> list[Gathered]:
     """The changes between the two ends of the range: names as data, the patch as text."""
-    base, head = _commits(source, site)
-    commits, ends = f"{base}..{head}" if base else head, _ends(site, base, head)
+    git = _repository(site)
+    base, head = _commits(source, git)
+    commits, ends = f"{base}..{head}" if base else head, _ends(git, base, head)
     sides = (ends["base"], ends["head"])
-    names = _git(site, "diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", *sides).split("\0")
-    patch = _git(site, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "-U1", *sides)
-    facts = {"changed_files": sorted(name for name in names if name), **ends}
-    return [
-        Gathered("git_diff", "Changes", _slim(patch), _layer(source, 2), {"git": commits}, source.max_tokens, facts)
-    ]
+    names = git.names("diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", *sides)
+    patch, cut = git.text("diff", "--no-color", "--no-ext-diff", "--no-textconv", "-U1", *sides)
+    text = _slim(patch) + ("\n[cut: there are more changes]" if cut else "")
+    facts = {"changed_files": sorted(map(encode_path, names)), **ends}
+    return [Gathered("git_diff", "Changes", text, _layer(source, 2), {"git": commits}, source.max_tokens, facts)]
 
 
-def _ends(site: GatherSite, base: str, head: str) -> dict[str, str]:
+def _repository(site: GatherSite) -> Repository:
+    return Repository(site.ports.processes, site.workspace, site.cancel)
+
+
+def _ends(git: Repository, base: str, head: str) -> dict[str, str]:
     """Both sides of a range by their digests, so that a validator judges by the same ones as the model was told of."""
     if base:
-        before = _git(site, "rev-parse", "--verify", f"{base}^{{commit}}")
+        before = git.line("rev-parse", "--verify", f"{base}^{{commit}}")
     else:  # nothing was there before the first commit: the tree without files, which git knows without having it
-        before = _git(site, "hash-object", "-t", "tree", "/dev/null")
-    return {"base": before.strip(), "head": _git(site, "rev-parse", "--verify", f"{head}^{{commit}}").strip()}
+        before = git.line("hash-object", "-t", "tree", "/dev/null")
+    return {"base": before, "head": git.line("rev-parse", "--verify", f"{head}^{{commit}}")}
 
 
 def _slim(patch: str) -> str:
@@ -161,32 +171,15 @@ def _slim(patch: str) -> str:
     return "\n".join(line for line in patch.splitlines() if not line.startswith(noise))
 
 
-def _commits(source: Any, site: GatherSite) -> tuple[str, str]:
+def _commits(source: Any, git: Repository) -> tuple[str, str]:
     """Base and head of the range; without one: everything since the last tag, or everything, whose base is empty."""
     if source.range:
         commits = str(source.range)
         if commits.startswith("-") or not all(commits.partition("..")):
-            raise HarnessError(f"{commits!r} is not a range BASE..HEAD", hint="for example v1.0..HEAD")
+            raise NotFound(f"{commits!r} is not a range BASE..HEAD", hint="for example v1.0..HEAD")
         base, _, head = commits.partition("..")
         return base, head
-    tag = _run_git(site, "describe", "--tags", "--abbrev=0", "HEAD^")
-    return tag.stdout.decode().strip() if tag.returncode == 0 else "", "HEAD"
-
-
-def _git(site: GatherSite, *args: str) -> str:
-    done = _run_git(site, *args)
-    if done.returncode != 0:
-        message = done.stderr.decode(errors="replace").strip().splitlines()
-        raise HarnessError(
-            f"git {args[0]}: {message[-1] if message else 'failed'}", hint="is the project a git repository?"
-        )
-    return str(done.stdout.decode(errors="replace"))
-
-
-def _run_git(site: GatherSite, *args: str) -> Any:
-    return site.ports.processes.run(
-        ["git", *_GIT_SAFE, *args], cwd=str(site.workspace), env=_GIT_ENV, timeout_seconds=30.0
-    )
+    return git.tag_before_head() or "", "HEAD"
 
 
 _SOURCES: dict[str, Callable[[Any, GatherSite], list[Gathered]]] = {

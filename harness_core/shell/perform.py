@@ -88,8 +88,7 @@ class Performer:
 
     def _assembled(self, effect_id: str) -> ContextReady:
         visit, stage = self._visit()
-        site = GatherSite(self.services.ports, self.parts.workspace, self._artifact_of, self._call_reading_tool)
-        found = [self._clean(fact) for fact in gather(self.parts.sources[visit.stage], site)]
+        found = [self._clean(fact) for fact in gather(self.parts.sources[visit.stage], self._gather_site())]
         facts: dict[str, Any] = {}
         for fact in found:
             facts.update(fact.facts)
@@ -134,6 +133,10 @@ class Performer:
             "left_out": len(pack.left_out),
         }
         return ContextReady(effect_id, payload, blobs)
+
+    def _gather_site(self) -> GatherSite:
+        services, workspace = self.services, self.parts.workspace
+        return GatherSite(services.ports, workspace, services.cancel, self._artifact_of, self._call_reading_tool)
 
     def _prompt(self, stage: StagePlan) -> str:
         """The stage's task and the person's words; they are the question and never dropped."""

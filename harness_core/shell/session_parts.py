@@ -42,7 +42,7 @@ class SessionParts:
     """Everything concrete of a session; only what it uses was imported."""
 
     definition: Definition
-    sources: Mapping[str, Sequence[Any]]  # stage -> its ContextSource entries
+    sources: Mapping[str, Sequence[tuple[str, Any]]]  # stage -> its ContextSource entries, each after its place
     policies: Mapping[str, ToolPolicy]  # stage -> the rules that hold in it
     models: Mapping[str, ModelEntry]
     toolbox: Toolbox
