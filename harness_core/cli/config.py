@@ -16,6 +16,7 @@ from harness_core.shell.config.folders import has_project, no_project
 from harness_core.shell.config.opening import open_config
 from harness_core.shell.config.trust import remember_trust
 from harness_hookspecs.errors import NotFound
+from harness_hookspecs.kit.paths import encode_path
 from harness_hookspecs.kit.render import escape_line
 
 from .output import complain, emit, json_option, options_of
@@ -83,7 +84,7 @@ def check(ctx: click.Context) -> None:
     document = {
         "schema": "harness.config_check/1",
         "ok": True,
-        "project": str(found.project) if here else None,
+        "project": encode_path(found.project) if here else None,
         "digest": found.digest,
         "files": list(found.files),
         "trusted": found.trusted,
@@ -133,7 +134,7 @@ def show(ctx: click.Context, origin: bool = False) -> None:
     places = {path: _origin(found, path) for path in _paths(settings)}
     document = {
         "schema": "harness.config/1",
-        "project": str(found.project),
+        "project": encode_path(found.project),
         "digest": found.digest,
         "trusted": found.trusted,
         "settings": settings,
@@ -243,7 +244,7 @@ def trust(ctx: click.Context, directory: str | None, dry_run: bool) -> None:
     leaves = [leaf.document() for leaf in found.untrusted_leaves]
     document = {
         "schema": "harness.trust/1",
-        "project": str(project),
+        "project": encode_path(project),
         "trusted": found.trusted or not dry_run,
         "changed": not (dry_run or found.trusted),
         "leaves": leaves,

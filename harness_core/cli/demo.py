@@ -29,12 +29,15 @@ def demo(ctx: click.Context, directory: str | None) -> int:
     Makes a small project in DIR (default: demo in the cache folder) and runs one session there: context from git, two
     stages, a reply that a check refuses, an approval. What was made stays, to look at and to change.
     """
+    from harness_core.shell.config.folders import command_word
+    from harness_hookspecs.kit.paths import encode_path
+
     options = options_of(ctx)
     project = _make(directory or options.project)
-    complain(f"project {project}")
+    complain(f"project {encode_path(project)}")
     ctx.obj = options._replace(project=str(project))
     code = follow(ctx, {}, lambda host, _: host.start(TEXT, on_ask="deny"))
-    complain(f"again   cd {shlex.quote(str(project))} && harness run {shlex.quote(TEXT)}")
+    complain(f"again   cd {command_word(project)} && harness run {shlex.quote(TEXT)}")
     return code
 
 

@@ -23,7 +23,18 @@ from .errors import INTERRUPTED, error_document, exit_of
 from .hosting import open_host, usage_error
 from .named import session_argument
 from .noun import NounGroup
-from .output import columns, complain, echo, emit, fitted, json_lines_option, json_option, labelled, wants_json
+from .output import (
+    columns,
+    complain,
+    echo,
+    emit,
+    fitted,
+    json_lines_option,
+    json_option,
+    labelled,
+    wants_json,
+    write_document,
+)
 
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
@@ -77,8 +88,7 @@ def show(ctx: click.Context, /, session: str, **given: Any) -> int:
     except HarnessError as error:
         if not wants_json(ctx):
             raise
-        # One line, like every other document of this command.
-        echo(json.dumps(error_document(error)))
+        write_document(error_document(error), on_one_line=True)  # like every other document of this command
         complain(f"harness: {error.message}")
         return exit_of(error)
     except KeyboardInterrupt:
@@ -115,7 +125,7 @@ def _print(
         view = expanded_view(decoded(stored), lambda digest: loads_trusted(host.artifact(artifact_ref(digest))))
         document = {**document, "payload": view["payload"]}
     if wants_json(ctx):
-        echo(json.dumps(document))
+        write_document(document, on_one_line=True)
     else:
         echo(_text(stored, document, line, expand=expand))
 

@@ -14,6 +14,7 @@ from harness_core.shell.config.load import load_config
 from harness_core.shell.config.opening import installed_schemas
 from harness_core.shell.config.trust import remember_trust
 from harness_hookspecs.errors import NotFound
+from harness_hookspecs.kit.paths import encode_path
 from harness_hookspecs.kit.render import escape_line
 
 from .output import emit, json_option, options_of
@@ -35,7 +36,7 @@ def init(ctx: click.Context, force: bool) -> None:
 
     project = Path(options_of(ctx).project or ".").resolve()
     if not project.is_dir():
-        raise NotFound(f"there is no folder {project}", code="project.not_found")
+        raise NotFound(f"there is no folder {encode_path(project)}", code="project.not_found")
     records, files_at = open_index().records, make_ports("threads").files
     models = find_models((offer.kind, offer.name) for record in records for offer in record.provides)
     written = write_project(project, files_to_write(models), files_at, force=force)
@@ -44,7 +45,7 @@ def init(ctx: click.Context, force: bool) -> None:
         remember_trust(files_at, found.folders.state, project, found.untrusted_leaves)
     document = {
         "schema": "harness.init/1",
-        "project": str(project),
+        "project": encode_path(project),
         "files": written,
         "models": [_model(model) for model in models],
         "default_model": models[0].name,

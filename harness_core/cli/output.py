@@ -103,9 +103,24 @@ def echo(content: str | bytes, *, end_of_line: bool = True) -> None:
     click.echo(content, file=results(), nl=end_of_line)
 
 
-def write_document(document: Mapping[str, Any]) -> None:
-    """Print a document in plain ASCII, which any terminal and any pipe can carry."""
-    echo(json.dumps(document, indent=2, allow_nan=False))
+def write_document(document: Mapping[str, Any], *, on_one_line: bool = False) -> None:
+    """Print a document in plain ASCII, which any terminal and any pipe can carry, and any strict parser reads.
+
+    Words of the command line may hold bytes that are not UTF-8, and errors repeat them: they are shown escaped.
+    """
+    indent = None if on_one_line else 2
+    text = json.dumps(document, indent=indent, allow_nan=False)
+    if "\\ud" in text:  # half of a surrogate pair, or a whole one
+        text = json.dumps(_readable(document), indent=indent, allow_nan=False)
+    echo(text)
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {_readable(key): _readable(item) for key, item in value.items()}
+    return [_readable(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def columns() -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from harness_hookspecs.kit.paths import decode_path, encode_path
 from harness_hookspecs.kit.render import escape_line
 
 from .errors import exit_of_code
@@ -52,7 +53,7 @@ def short(session_id: str) -> str:
 
 def project_names(items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What each project is called in a narrow table: its folder's own name, where no two have the same."""
-    names = {item["project"]: PurePath(item["project"]).name for item in items}
+    names = {item["project"]: encode_path(PurePath(decode_path(item["project"])).name) for item in items}
     return names if len(set(names.values())) == len(names) else {project: project for project in names}
 
 

@@ -11,6 +11,7 @@ import attrs
 from harness_core.kernel.commands import Migrate, Start
 from harness_hookspecs.errors import ConfigError, Drift
 from harness_hookspecs.kit.canonical import canonical
+from harness_hookspecs.kit.paths import encode_path
 
 from .answering import recordable
 from .session import OnAsk
@@ -65,7 +66,7 @@ def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start
     created: dict[str, Any] = {
         "title": " ".join(text.split())[:_TITLE_CHARACTERS],
         "text_ref": _sha256(content),
-        "project": str(opened.project),
+        "project": encode_path(opened.project),
         "config_digest": opened.config.digest,
         "config_ref": _sha256(config),
         "by": opened.redactor.text(request.by),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from harness_hookspecs.errors import HarnessError, IllegalMove, Locked, NotFound, StoreError
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import freeze
+from harness_hookspecs.kit.paths import encode_path
 
 from .answering import (
     AlreadyAnswered,
@@ -439,7 +440,7 @@ class Host:
     def sessions(self, *, every_project: bool = False) -> Sequence[Mapping[str, Any]]:
         """The documents of this project's sessions, newest first; an index is read, not the logs."""
         documents = [loads_trusted(summary) for _, summary in self.store.summaries()]
-        mine = [d for d in documents if every_project or d["project"] == str(self._opened.project)]
+        mine = [d for d in documents if every_project or d["project"] == encode_path(self._opened.project)]
         return [freeze(d) for d in sorted(mine, key=lambda d: d["id"], reverse=True)]
 
     def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:

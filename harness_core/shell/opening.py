@@ -12,6 +12,7 @@ import attrs
 
 from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
 from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.paths import decode_path
 
 from .config.opening import open_config
 from .kind_hosts import PartHost, register_secrets
@@ -118,7 +119,7 @@ class Opened:
         first, *rest = store.read(f"session:{session_id}")
         with suppress(NotFound):  # it died before it recorded one: nothing ran yet that could know a secret
             config = recorded_config(store, session_id, rest)
-            project = Path(loads_trusted(first.payload)["project"])
+            project = Path(decode_path(loads_trusted(first.payload)["project"]))
             register_secrets(self.redactor, self.catalogue, config.models, self.ports, project)
 
     def build_observers(self) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import Final, NamedTuple
 
 from harness_hookspecs.errors import ConfigError, NotFound
+from harness_hookspecs.kit.paths import encode_path
 
 from .xdg import home_of, xdg_folder
 
 __all__ = [
     "PROJECT_FOLDER",
     "Folders",
+    "command_word",
     "find_project",
     "folders_of",
     "has_project",
@@ -23,6 +27,8 @@ __all__ = [
 ]
 
 PROJECT_FOLDER: Final = ".harness"
+
+_PLAIN: Final = frozenset(f"{ascii_letters}{digits}/._-".encode())
 
 
 class Folders(NamedTuple):
@@ -71,7 +77,7 @@ def find_project(start: Path, *, exact: bool = False) -> Path:
     if exact:
         if not start.is_dir():
             hint = "name the folder that holds .harness"
-            raise NotFound(f"there is no folder {start}", code="project.not_found", hint=hint)
+            raise NotFound(f"there is no folder {encode_path(start)}", code="project.not_found", hint=hint)
         return start.parent if start.name == PROJECT_FOLDER else start
     # os.path, because a folder above that may not be looked into holds no project and is no error
     found = (folder for folder in (start, *start.parents) if has_project(folder))
@@ -85,7 +91,7 @@ def has_project(folder: Path) -> bool:
 
 def no_project(folder: Path) -> str:
     """Say of a folder, as ``find_project`` gave it, that it is no project; what to do is ``harness init``."""
-    return f"there is no project here (no {PROJECT_FOLDER} from {folder} upwards)"
+    return f"there is no project here (no {PROJECT_FOLDER} from {encode_path(folder)} upwards)"
 
 
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
@@ -99,7 +105,15 @@ def make_folder(folder: Path, *, mode: int = 0o777) -> None:
     except OSError as error:
         hint = "choose another folder or make it writable; harness doctor says what is wrong with your own folders"
         message = f"the folder cannot be made: {error.strerror or error}"
-        raise ConfigError(message, code="folder.unusable", where=str(folder), hint=hint) from error
+        raise ConfigError(message, code="folder.unusable", where=encode_path(folder), hint=hint) from error
+
+
+def command_word(folder: Path) -> str:
+    """Write a folder as a word that a shell takes, also one whose name is not UTF-8."""
+    name = str(folder)
+    if encode_path(name) == name:
+        return shlex.quote(name)
+    return "$'" + "".join(chr(byte) if byte in _PLAIN else f"\\{byte:03o}" for byte in os.fsencode(name)) + "'"
 
 
 def shown(path: Path, home: Path) -> str:

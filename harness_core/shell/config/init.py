@@ -14,6 +14,7 @@ import attrs
 from harness_core.settings import FILES
 from harness_hookspecs.errors import ConfigError, NotFound
 from harness_hookspecs.host import Files
+from harness_hookspecs.kit.paths import encode_path
 
 from .core_shapes import read_schema
 from .folders import PROJECT_FOLDER, make_folder
@@ -125,7 +126,7 @@ def write_project(
         names = ", ".join(f"{PROJECT_FOLDER}/{path}" for path in different)
         hint = "harness init --force replaces them"
         raise ConfigError(
-            f"{names} would be overwritten", code="config.exists", where=str(folder), hint=hint, files=different
+            f"{names} would be overwritten", code="config.exists", where=encode_path(folder), hint=hint, files=different
         )
     changed = [path for path, data in wanted.items() if present[path] != data]
     for path in changed:

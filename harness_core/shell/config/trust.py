@@ -13,8 +13,9 @@ from harness_hookspecs.errors import ConfigError, HarnessError
 from harness_hookspecs.host import Files
 from harness_hookspecs.kit import codec
 from harness_hookspecs.kit.canonical import digest, sha256
+from harness_hookspecs.kit.paths import encode_path
 
-from .folders import make_folder
+from .folders import command_word, make_folder
 from .origins import UNSET, Origin, Tree, leaves
 from .stricter import is_stricter
 
@@ -97,10 +98,10 @@ def untrusted_error(found: tuple[UntrustedLeaf, ...], project: Path) -> ConfigEr
     """Make the error that stops a run: it names the first leaf and lists all."""
     first = found[0]
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    message = f"{project} is not trusted, and its files set {format_path(first.path)}{more}: {first.reason}"
-    hint = f"read what it sets, then: harness trust {project}"
+    said = f"its files set {format_path(first.path)}{more}: {first.reason}"
+    hint = f"read what it sets, then: harness trust {command_word(project)}"
     return ConfigError(
-        message,
+        f"{encode_path(project)} is not trusted, and {said}",
         code="config.untrusted",
         where=first.origin.text(),
         hint=hint,
@@ -109,7 +110,7 @@ def untrusted_error(found: tuple[UntrustedLeaf, ...], project: Path) -> ConfigEr
 
 
 def _file(project: Path) -> str:
-    return f"trust/{sha256(str(project).encode()).hex()[:32]}.json"
+    return f"trust/{sha256(encode_path(project).encode()).hex()[:32]}.json"
 
 
 def trusted_digest(files_at: Callable[[Path], Files], state: Path, project: Path) -> str | None:
@@ -120,7 +121,7 @@ def trusted_digest(files_at: Callable[[Path], Files], state: Path, project: Path
         record = codec.loads(files_at(state).read_bytes(_file(project), limit_bytes=65_536))
     except (HarnessError, OSError):  # no record, or one that says nothing: then nothing is trusted
         return None
-    fits = isinstance(record, dict) and record.get("schema") == _SCHEMA and record.get("project") == str(project)
+    fits = isinstance(record, dict) and (record.get("schema"), record.get("project")) == (_SCHEMA, encode_path(project))
     return str(record.get("digest")) if fits else None
 
 
@@ -139,7 +140,7 @@ def remember_trust(
         The digest that was remembered.
     """
     value = leaves_digest(found)
-    record = {"schema": _SCHEMA, "project": str(project), "digest": value}
+    record = {"schema": _SCHEMA, "project": encode_path(project), "digest": value}
     make_folder(state, mode=0o700)
     files_at(state).write_bytes(_file(project), codec.dumps(record) + b"\n")
     return value

@@ -9,6 +9,7 @@ from typing import Final
 from harness_core.shell.config.folders import PROJECT_FOLDER, make_folder
 from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
 from harness_hookspecs.host import Completed, Ports
+from harness_hookspecs.kit.paths import encode_path
 
 __all__ = ["FILES", "make_example"]
 
@@ -36,8 +37,8 @@ def make_example(folder: Path, ports: Ports, search_path: str) -> bool:
         HarnessError: ``git.failed``.
     """
     if not _is_ours(folder):
-        hint = "name a new or an empty folder"
-        raise ConfigError(f"{folder} holds something else", code="demo.folder_taken", where=str(folder), hint=hint)
+        hint, where = "name a new or an empty folder", encode_path(folder)
+        raise ConfigError(f"{where} holds something else", code="demo.folder_taken", where=where, hint=hint)
     make_folder(folder)
     unchanged = _write_settings(folder, ports)
     repository = _Repository(folder, ports, search_path)
@@ -56,7 +57,7 @@ def _is_ours(folder: Path) -> bool:
     except OSError as error:
         hint = "name a folder of your own"
         message = f"the folder cannot be read: {error.strerror or error}"
-        raise ConfigError(message, code="folder.unusable", where=str(folder), hint=hint) from error
+        raise ConfigError(message, code="folder.unusable", where=encode_path(folder), hint=hint) from error
 
 
 def _write_settings(folder: Path, ports: Ports) -> bool:
@@ -105,4 +106,4 @@ class _Repository:
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace").strip().splitlines()
             reason = said[-1] if said else f"exit {done.returncode}"
-            raise HarnessError(f"git {arguments[0]}: {reason}", code="git.failed", where=self._folder)
+            raise HarnessError(f"git {arguments[0]}: {reason}", code="git.failed", where=encode_path(self._folder))

@@ -6,25 +6,28 @@ name that begins so by itself is written ``./bytes:``. Every other path is writt
 
 from __future__ import annotations
 
+from os import PathLike, fspath
 from typing import Final
-from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 __all__ = ["decode_path", "encode_path"]
 
 _BYTES: Final = "bytes:"
 
 
-def encode_path(path: str) -> str:
+def encode_path(path: str | PathLike[str]) -> str:
     """Write a path of the file system so that ``decode_path`` finds it again.
 
     Args:
-        path: As ``os.fsdecode`` gives it, relative or absolute.
+        path: A ``Path``, or text as ``os.fsdecode`` gives it; relative or absolute.
     """
+    name = fspath(path)
     try:
-        path.encode()
+        name.encode()
     except UnicodeEncodeError:
-        return _BYTES + quote_from_bytes(path.encode(errors="surrogateescape"))
-    return f"./{path}" if path.startswith(_BYTES) else path
+        from urllib.parse import quote_from_bytes  # seldom needed, and more than a start should load
+
+        return _BYTES + quote_from_bytes(name.encode(errors="surrogateescape"))
+    return f"./{name}" if name.startswith(_BYTES) else name
 
 
 def decode_path(text: str) -> str:
@@ -36,4 +39,6 @@ def decode_path(text: str) -> str:
     text.encode()
     if not text.startswith(_BYTES):
         return text
+    from urllib.parse import unquote_to_bytes
+
     return unquote_to_bytes(text.removeprefix(_BYTES)).decode(errors="surrogateescape")
