@@ -84,7 +84,7 @@ def check(ctx: click.Context) -> None:
     document = {
         "schema": "harness.config_check/1",
         "ok": True,
-        "project": encode_path(found.project) if here else None,
+        "project": encode_path(str(found.project)) if here else None,
         "digest": found.digest,
         "files": list(found.files),
         "trusted": found.trusted,
@@ -134,7 +134,7 @@ def show(ctx: click.Context, origin: bool = False) -> None:
     places = {path: _origin(found, path) for path in _paths(settings)}
     document = {
         "schema": "harness.config/1",
-        "project": encode_path(found.project),
+        "project": encode_path(str(found.project)),
         "digest": found.digest,
         "trusted": found.trusted,
         "settings": settings,
@@ -244,7 +244,7 @@ def trust(ctx: click.Context, directory: str | None, dry_run: bool) -> None:
     leaves = [leaf.document() for leaf in found.untrusted_leaves]
     document = {
         "schema": "harness.trust/1",
-        "project": encode_path(project),
+        "project": encode_path(str(project)),
         "trusted": found.trusted or not dry_run,
         "changed": not (dry_run or found.trusted),
         "leaves": leaves,

@@ -12,6 +12,7 @@ import pytest
 
 from harness_core import Host
 from harness_core.cli.main import main
+from harness_core.cli.session_text import project_names
 from harness_core.shell.config.folders import command_word
 from harness_hookspecs.kit.codec import loads
 from harness_hookspecs.kit.paths import encode_path
@@ -77,6 +78,11 @@ def test_sessions_belong_to_the_project_of_exactly_that_name(
     monkeypatch.chdir(other)
     _, others = harness("sessions")
     assert (others["items"], others["hidden"]["other_projects"]) == ([], 1)
+
+
+def test_a_table_calls_such_a_project_by_the_name_of_its_folder() -> None:
+    items = [{"project": project} for project in ("bytes:/a/b%FF", "/a/c")]
+    assert project_names(items) == {"bytes:/a/b%FF": "bytes:b%FF", "/a/c": "c"}
 
 
 def test_trust_in_such_a_project_is_asked_for_by_a_word_that_a_shell_takes(odd: Site, harness: Command) -> None:

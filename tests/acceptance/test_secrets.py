@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from harness_core.cli.main import main
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.errors import PluginError
 from harness_hookspecs.kit.codec import dumps
-from tests.reference import one_stage, says
+from tests.reference import one_stage, says, write_site
 
 SECRET = "correct-horse-battery"
 MARK = b"[secret]"
@@ -91,6 +93,7 @@ PROVIDES: list[dict[str, Any]] = [
 ]
 CURIOUS = {"kind": "tool", "name": "curious"}
 MODELS = {"models": {"one": {"provider": "vault", "key": "env:VAULT_KEY", "capabilities": ["tool_calling"]}}}
+UNPROBED = {"tools": {"effects": {"probes": False}}}
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +115,7 @@ def vault(play: Any, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.syspath_prepend(str(written / "vault"))
     monkeypatch.setenv("VAULT_KEY", SECRET)
     monkeypatch.setenv("VAULT_SEEN", str(tmp_path / "seen"))
-    tools = {"tools": {"effects": {"probes": False}}}
-    yield play(says("unused"), models=MODELS, tools=tools, harness={"bind": {"worker.ai-generate": "leaky"}})
+    yield play(says("unused"), models=MODELS, tools=UNPROBED, harness={"bind": {"worker.ai-generate": "leaky"}})
     sys.modules.pop("acme_vault", None)
 
 
@@ -201,6 +203,28 @@ def test_what_is_posted_from_another_project_is_without_the_secrets_of_the_sessi
     content = kept(vault)
     assert content.count(MARK) >= 3
     assert SECRET.encode() not in content
+
+
+@pytest.mark.inv("I-29")
+def test_a_secret_in_a_file_of_a_project_that_is_not_utf8_is_known_elsewhere_too(
+    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(written / "vault"))
+    monkeypatch.setenv("VAULT_SEEN", str(tmp_path / "seen"))
+    monkeypatch.setenv("VAULT_KEY", "nothing secret")
+    models = {"models": {"one": {**MODELS["models"]["one"], "key": "file:key.txt"}}}
+    files: dict[str, Any] = {"models": models, "tools": UNPROBED, "harness": {"bind": {"worker.ai-generate": "leaky"}}}
+    site = write_site(tmp_path / os.fsdecode(b"\xff"), stages=one_stage(), replies=[], **files).enter(monkeypatch)
+    (site.project / "key.txt").write_text(SECRET, encoding="utf-8")
+    with Host.open(site.project) as host:
+        found = host.run("Go.", on_ask="suspend")["id"]
+    (tmp_path / "elsewhere").mkdir()
+    with Host.open(tmp_path / "elsewhere") as host:
+        host.submit({"session": found, "id": "s1", "kind": "steer", "body": {"text": f"use {SECRET}", "by": "me"}})
+    content = kept(SimpleNamespace(host=host, site=site))
+    assert MARK in content
+    assert SECRET.encode() not in content
+    sys.modules.pop("acme_vault", None)
 
 
 @pytest.mark.inv("I-29")
