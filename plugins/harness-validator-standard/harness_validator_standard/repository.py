@@ -47,7 +47,7 @@ class Repository:
     def of(cls, host: ValidatorHost, cancel: CancelToken) -> Self | None:
         """The repository the project lies in, None without one."""
         found = cls(host, cancel)
-        done = found._run("rev-parse", "--show-prefix")
+        done = found._ended("rev-parse", "--show-prefix")
         if done is None or done.returncode != 0:
             return None
         found._prefix = done.stdout.decode(errors="surrogateescape").removesuffix("\n")
@@ -60,7 +60,7 @@ class Repository:
 
     def uncommitted(self) -> frozenset[str]:
         """Paths of the working tree that differ from the last commit, new ones too."""
-        done = self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        done = self._ended("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         untracked = ("ls-files", "-z", "--full-name", "--others", "--exclude-standard")
         if done is None or done.returncode != 0:  # nothing was ever committed
             return self._both(self._paths(*untracked, "--cached"))
@@ -77,7 +77,7 @@ class Repository:
 
     def _without_filters(self) -> Iterator[str]:
         """Options that take away the filters which git would run on each changed file; only all by name can be."""
-        done = self._run("config", "--null", "--name-only", "--get-regexp", r"^filter\.")
+        done = self._ended("config", "--null", "--name-only", "--get-regexp", r"^filter\.")
         keys = done.stdout.decode(errors="surrogateescape").split("\0") if done is not None else []
         for driver in sorted({key.removeprefix("filter.").rpartition(".")[0] for key in keys if key}):
             if "=" in driver:  # cannot be named on the command line
@@ -90,12 +90,20 @@ class Repository:
         return found | {path.removeprefix(self._prefix) for path in found if path.startswith(self._prefix)}
 
     def _paths(self, *arguments: str) -> frozenset[str]:
-        done = self._run(*arguments)
-        if done is None or done.returncode != 0 or done.timed_out or done.truncated:
+        done = self._ended(*arguments)
+        if done is None or done.returncode != 0:
             said = done.stderr.decode(errors="replace").strip()[:300] if done is not None else "it cannot be started"
-            message = f"git {arguments[0]} gave no answer: {said or 'too slow or too much'}"
-            raise ValidationFailed(message, code="semantic.repository", hint="is the repository whole?")
+            raise _no_answer(arguments, said or "it does not say why")
         return frozenset(path for path in done.stdout.decode(errors="surrogateescape").split("\0") if path)
+
+    def _ended(self, *arguments: str) -> Completed | None:
+        """How git ended by itself, with all that it said: what was stopped or cut off is no answer, also not a no."""
+        done = self._run(*arguments)
+        if done is not None and (done.returncode < 0 or done.timed_out or done.truncated):
+            signalled = f"it was ended by signal {-done.returncode}"
+            reason = "it is too slow" if done.timed_out else "it says too much" if done.truncated else signalled
+            raise _no_answer(arguments, reason)
+        return done
 
     def _run(self, *arguments: Any) -> Completed | None:
         folder = self._host.project_dir
@@ -110,3 +118,8 @@ class Repository:
             )
         except (NotFound, OSError):  # git is not installed
             return None
+
+
+def _no_answer(arguments: Sequence[str], reason: str) -> ValidationFailed:
+    message = f"git {arguments[0]} gave no answer: {reason}"
+    return ValidationFailed(message, code="semantic.repository", hint="is the repository whole?")

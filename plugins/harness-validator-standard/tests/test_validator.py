@@ -13,6 +13,7 @@ from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.contracts.validator import ValidatorContract
 from harness_hookspecs.contracts.waiting import FakeToken
 from harness_hookspecs.errors import NotFound, ValidationFailed
+from harness_hookspecs.host import Completed
 from harness_hookspecs.validator import Finding, Subject, Validator, Verdict
 from harness_validator_standard import harness_provide_validators
 
@@ -324,3 +325,27 @@ def test_a_name_that_is_not_utf8_is_judged_and_told_as_the_tools_write_it(
 @pytest.mark.req("B-69")
 def test_without_a_repository_such_a_name_is_found_among_the_facts(host: FakeHost) -> None:
     assert codes(host, {"files": ["bytes:n%FF.txt"]}, changed_files=["bytes:n%FF.txt"]) == []
+
+
+STOPPED = {
+    "killed": Completed(-9, b"", b"", timed_out=False, truncated=False),
+    "too slow": Completed(-15, b"", b"", timed_out=True, truncated=False),
+    "cut off": Completed(0, b"", b"", timed_out=False, truncated=True),
+}
+
+
+@pytest.mark.req("B-69")
+@pytest.mark.parametrize("answer", STOPPED.values(), ids=STOPPED)
+@pytest.mark.parametrize("asked", ["--show-prefix", "config", "--quiet", "diff"])
+def test_git_that_was_stopped_has_not_said_no(
+    host: FakeHost, repository: Repository, monkeypatch: pytest.MonkeyPatch, asked: str, answer: Completed
+) -> None:
+    run = type(host.ports.processes).run
+
+    def stopped(self: Any, argv: list[str], **more: Any) -> Completed:
+        return answer if asked in argv and (asked != "config" or "--get-regexp" in argv) else run(self, argv, **more)
+
+    monkeypatch.setattr(type(host.ports.processes), "run", stopped)
+    with pytest.raises(ValidationFailed) as caught:
+        codes(host, {"modified_files": ["a.py"]})
+    assert (caught.value.code, "gave no answer: it " in caught.value.message) == ("semantic.repository", True)
