@@ -2,59 +2,25 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from harness_core.shell.ports import HostPorts, guarded, make_ports
+from harness_core.shell.ports import HostPorts, make_ports
 from harness_hookspecs.errors import Cancelled, HarnessError, NotFound
 from harness_hookspecs.host import Completed
+from tests.commands import LINUX_ONLY, QUICK_SECONDS, TREE, lives, shell, until
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = {case["id"]: case for case in map(json.loads, (ROOT / "tests/cases/ports.jsonl").read_text().splitlines())}
-QUICK_SECONDS = 10.0  # far below the sleeps of the commands, far above what a busy machine needs
-
-
-@pytest.fixture(params=["threads", "simulated"])
-def ports(request: pytest.FixtureRequest) -> Iterator[HostPorts]:
-    made = make_ports(request.param)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def pids(tmp_path: Path) -> Callable[[], list[int]]:
-    """Commands write ``$$`` into files in ``$PIDS``; gives these numbers as far as such processes still live."""
-
-    def living() -> list[int]:
-        noted = [int(file.name) for file in tmp_path.iterdir() if file.name.isdecimal()]
-        return [pid for pid in noted if psutil.pid_exists(pid)]
-
-    return living
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for something that another process does."""
-    deadline = time.monotonic() + QUICK_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def shell(ports: HostPorts, folder: Path, script: str, **options: Any) -> Completed:
-    note = 'note() { : > "$PIDS/$1"; }\nnoted() { until ls "$PIDS" | grep -q .; do :; done; }\n'
-    env = {"PATH": os.environ["PATH"], "PIDS": str(folder)}
-    return ports.processes.run(["sh", "-c", note + script], env=env, **options)
 
 
 # ---------------------------------------------------------------------------------------------- what goes in and out
@@ -81,6 +47,17 @@ def test_output_beyond_the_limit_is_dropped_marked_and_does_not_block_the_comman
     assert done == Completed(5, b"x" * 100, b"e" * 50, timed_out=False, truncated=True)
     exact = ports.processes.run(["printf", "12345"], limit_bytes=5)
     assert (exact.stdout, exact.truncated) == (b"12345", False)
+
+
+def test_a_signal_that_a_python_ignores_ends_a_command(ports: HostPorts) -> None:
+    for name in ("PIPE", "XFSZ"):
+        done = ports.processes.run(["sh", "-c", f"kill -{name} $$; echo deaf"])
+        assert (done.returncode, done.stdout) == (-getattr(signal, f"SIG{name}"), b"")
+
+
+@pytest.mark.parametrize("timeout_seconds", [float("inf"), 1e9])
+def test_a_command_may_be_given_any_time(ports: HostPorts, timeout_seconds: float) -> None:
+    assert ports.processes.run(["true"], timeout_seconds=timeout_seconds).returncode == 0
 
 
 def test_a_command_may_ignore_its_input_or_read_much_of_it(ports: HostPorts) -> None:
@@ -115,6 +92,10 @@ BROKEN: dict[str, tuple[list[str], dict[str, Any], type[HarnessError], str]] = {
     "not executable": (["/etc/passwd"], {}, HarnessError, "process.not_started"),
     "a zero byte": (["true", "a\0b"], {}, HarnessError, "process.not_started"),
     "a folder as a program": (["/"], {}, HarnessError, "process.not_started"),
+    "no program at all": ([], {}, HarnessError, "process.not_started"),
+    "a program without a name": ([""], {}, HarnessError, "process.not_started"),
+    "a variable without a name": (["true"], {"env": {"": "x"}}, HarnessError, "process.not_started"),
+    "a variable whose name is none": (["true"], {"env": {"A=B": "x"}}, HarnessError, "process.not_started"),
 }
 
 
@@ -140,7 +121,6 @@ LEFT_BEHIND = {
     "a server that survives a hang-up": "nohup sleep 300 >/dev/null 2>&1 & note $!",
     "one that ignores being asked": "sh -c 'trap \"\" TERM HUP INT; note $$; sleep 300; sleep 300' & noted",
 }
-LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to a process of ours")
 
 
 @LINUX_ONLY
@@ -160,7 +140,7 @@ def test_what_a_command_leaves_behind_ends_with_it_at_once(
 
 TREES = {
     "alone": "note $$; exec sleep 300",
-    "a tree": "note $$; sh -c ': > \"$PIDS/$$\"; sleep 300; true' & setsid sh -c ': > \"$PIDS/$$\"; sleep 300; true'",
+    "a tree": TREE,
     "endless output": "note $$; exec yes",
     "deaf": "trap '' TERM INT HUP; note $$; sleep 300; sleep 300",
 }
@@ -181,7 +161,7 @@ def test_a_cancel_ends_everything(pids: Callable[[], list[int]], tmp_path: Path,
 def test_a_timeout_ends_everything_and_keeps_what_was_said(
     ports: HostPorts, pids: Callable[[], list[int]], tmp_path: Path
 ) -> None:
-    script = f"echo before; {TREES['a tree']}"
+    script = f"echo before; {TREE}"
     done = shell(ports, tmp_path, script, timeout_seconds=0.8, limit_bytes=7)
     assert (done.timed_out, done.returncode, done.stdout) == (True, -signal.SIGKILL, b"before\n")
     assert list(tmp_path.iterdir()) and pids() == []
@@ -194,80 +174,6 @@ def test_a_cancel_before_starts_nothing_and_one_after_the_end_changes_nothing(po
     with pytest.raises(Cancelled):
         shell(ports, tmp_path, "note $$", cancel=token)
     assert list(tmp_path.iterdir()) == []
-
-
-@LINUX_ONLY
-def test_a_killed_host_takes_its_commands_with_it(pids: Callable[[], list[int]], tmp_path: Path) -> None:
-    code = (
-        "import os, sys, time\nfrom harness_core.shell.ports import make_ports\n"
-        "ports = make_ports('threads')\nports.processes.run(['true'])\n"
-        "if (pid := os.fork()) == 0:\n    print(os.getpid(), flush=True)\n    time.sleep(300)\n"
-        "ports.processes.run(['sh', '-c', sys.argv[1]])\n"
-    )
-    script = ': > "$PIDS/$$"; setsid sh -c \': > "$PIDS/$$"; sleep 300; true\' >/dev/null 2>&1'
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "PIDS": str(tmp_path)}
-    with subprocess.Popen([sys.executable, "-c", code, script], env=env, stdout=subprocess.PIPE) as host:
-        assert host.stdout is not None
-        outlives = psutil.Process(int(host.stdout.readline()))  # with everything open that the host had
-        until(lambda: len(list(tmp_path.iterdir())) == 2)
-        host.kill()
-        until(lambda: not pids())
-        assert outlives.is_running()
-        outlives.kill()
-
-
-@LINUX_ONLY
-@pytest.mark.inv("I-33")
-@pytest.mark.parametrize("blow", ["KILL", "STOP"])
-def test_a_command_that_puts_its_guard_out_of_action_ends_all_the_same(
-    ports: HostPorts, pids: Callable[[], list[int]], tmp_path: Path, blow: str
-) -> None:
-    other = "setsid sh -c ': > \"$PIDS/$$\"; : > \"$PIDS/there\"; sleep 300; true' &"
-    script = f"note $$; {other} until test -e $PIDS/there; do :; done; kill -{blow} $PPID; sleep 300"
-    done = shell(ports, tmp_path, script, timeout_seconds=0.8)
-    assert done.returncode == -signal.SIGKILL
-    until(lambda: not pids())
-    assert len(list(tmp_path.iterdir())) == 3
-    assert shell(ports, tmp_path, "echo next").stdout == b"next\n"
-
-
-@LINUX_ONLY
-@pytest.mark.inv("I-33")
-def test_commands_end_with_the_process_that_guards_them_and_the_next_one_gets_another(
-    pids: Callable[[], list[int]], tmp_path: Path
-) -> None:
-    ports = make_ports("threads")
-    task = ports.spawn(lambda: shell(ports, tmp_path, TREES["a tree"]))
-    until(lambda: len(list(tmp_path.iterdir())) == 3)
-    server = psutil.Process(pids()[0])
-    while (parent := server.parent()) is not None and parent.pid != os.getpid():
-        server = parent
-    server.kill()
-    assert task.join(QUICK_SECONDS) and pids() == []
-    assert shell(ports, tmp_path, "echo next").stdout == b"next\n"
-
-
-@LINUX_ONLY
-@pytest.mark.parametrize("cut_bytes", [1, 12, 10_000])
-def test_a_command_that_was_not_told_to_its_end_is_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut_bytes: int
-) -> None:
-    """As by a host that is killed while it tells."""
-    whole = guarded._spec
-    monkeypatch.setattr(guarded, "_spec", lambda argv, env: whole(argv, env)[:-cut_bytes])
-    done = shell(make_ports("threads"), tmp_path, "note $$")
-    assert (done.returncode, list(tmp_path.iterdir())) == (-signal.SIGKILL, [])
-
-
-@LINUX_ONLY
-def test_ports_that_go_leave_no_process() -> None:
-    before = set(psutil.Process().children())
-    ports = make_ports("threads")
-    assert ports.processes.run(["true"]).returncode == 0
-    assert set(psutil.Process().children()) - before
-    del ports
-    gc.collect()
-    assert not set(psutil.Process().children()) - before
 
 
 def test_calls_leave_no_descriptor_thread_or_zombie(tmp_path: Path) -> None:
@@ -285,9 +191,10 @@ def test_calls_leave_no_descriptor_thread_or_zombie(tmp_path: Path) -> None:
     for _ in range(3):
         shell(ports, tmp_path, "sleep 300 & echo")
         shell(ports, tmp_path, "sleep 300", timeout_seconds=0.05)
-        with pytest.raises(NotFound):
-            ports.processes.run(["harness-no-such-program"])
-    until(lambda: no_more_than(before))  # a guard is reaped a moment after its end
+        for argv, options, kind, _ in BROKEN.values():
+            with pytest.raises(kind):
+                ports.processes.run(argv, **options)
+    until(lambda: no_more_than(before))  # a guard is reaped a moment after the end of what it guarded
 
 
 def test_calls_run_side_by_side(tmp_path: Path) -> None:
@@ -318,7 +225,7 @@ def test_without_a_guard_the_group_and_the_tree_at_the_end_are_ended(
     done = shell(ports, tmp_path, script, timeout_seconds=0.8)
     assert (done.timed_out, done.returncode) == (True, -signal.SIGKILL)
     assert len(list(tmp_path.iterdir())) == 3
-    until(lambda: all(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE for pid in pids()))  # of whoever adopted it
+    until(lambda: not any(map(lives, pids())))
     for argv, options, kind, code in BROKEN.values():
         with pytest.raises(kind) as caught:
             ports.processes.run(argv, **options)

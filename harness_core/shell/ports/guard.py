@@ -105,7 +105,6 @@ class _Server:
     def _leave(self) -> None:
         """What a fork must not keep of this process."""
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._socket.close()
         for fd in (self._wake_fd, self._told_fd, self._host_fd):
             if fd >= 0:

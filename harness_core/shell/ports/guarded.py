@@ -34,12 +34,17 @@ class Guards:
     """The process whose forks are the guards (see ``guard.py``).
 
     It is started for the first command, and ends when it is closed, with this object or with the host. What the
-    commands inherit from it (umask, limits, niceness) is what the host had for its first one.
+    commands inherit from it (umask, limits, niceness) is what the host had for its first one. A fork of the host begins
+    one of its own.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._numbers = itertools.count(1)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._owner_pid = os.getpid()
+        self._lock = threading.Lock()
         self._server: _Server | None = None
 
     def start(self, argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> GuardedCommand:
@@ -47,7 +52,7 @@ class Guards:
 
         Raises:
             OSError: There is no such folder, no descriptor or process is left, or there can be no guard.
-            ValueError: A word of it holds a zero byte, or a name of the environment is none.
+            ValueError: A word of it holds a zero byte.
         """
         spec = _spec(argv, env)
         number = next(self._numbers)
@@ -59,34 +64,45 @@ class Guards:
             stdin_fd, in_fd = _pipe(ours, theirs, inward=True)
             stdout_fd, out_fd = _pipe(ours, theirs)
             stderr_fd, err_fd = _pipe(ours, theirs)
-            self._order(number, (told_fd, spec_fd, folder_fd, in_fd, out_fd, err_fd))
+            server = self._order(number, (told_fd, spec_fd, folder_fd, in_fd, out_fd, err_fd))
             ours.pop_all()
         pipes = (FileIO(stdin_fd, "wb"), FileIO(stdout_fd, "rb"), FileIO(stderr_fd, "rb"))
-        return GuardedCommand(self, number, argv[0], status_fd, pipes, (FileIO(tell_fd, "wb"), spec))
+        return GuardedCommand(self, server, number, argv[0], status_fd, pipes, (FileIO(tell_fd, "wb"), spec))
 
-    def tell(self, word: Literal["stop", "kill"], number: int) -> None:
+    def tell(self, server: _Server, word: Literal["stop", "kill"], number: int) -> None:
         """Tell a guard; one that has ended, or whose server has, needs no telling."""
+        self._heed_fork()
         with self._lock, contextlib.suppress(*_GONE):
-            if self._server is not None and self._server.is_ours():
-                self._server.say(f"{word} {number}")
+            if server is self._server:
+                server.say(f"{word} {number}")
 
-    def close(self) -> None:
-        """End the server, and with it what is still guarded; the next command begins another one."""
+    def close(self, server: _Server | None = None) -> None:
+        """End the server, or the one that is meant, and with it what it guards; the next command begins another."""
+        self._heed_fork()
         with self._lock:
-            if self._server is not None:
-                self._server.finish()
+            ending = server or self._server
+            if ending is self._server:
                 self._server = None
+        if ending is not None:
+            ending.finish()
 
-    def _order(self, number: int, fds: Sequence[int]) -> None:
-        with self._lock:
-            if self._server is not None and self._server.is_ours():
+    def _order(self, number: int, fds: Sequence[int]) -> _Server:
+        self._heed_fork()
+        with contextlib.ExitStack() as later, self._lock:  # nobody waits at the lock for the end of a server
+            if self._server is not None:
                 with contextlib.suppress(*_GONE):
                     self._server.say(f"run {number}", fds)
-                    return
-                self._server.finish()
-            self._server = None  # at once: it may be that no other one can be started
-            self._server = _Server(self)
-            self._server.say(f"run {number}", fds)
+                    return self._server
+                later.callback(self._server.finish)
+                self._server = None  # at once: it may be that no other one can be started
+            self._server = server = _Server(self)
+            server.say(f"run {number}", fds)
+            return server
+
+    def _heed_fork(self) -> None:
+        """Forget what a fork has of the host; its lock may be held by a thread that is not in the fork."""
+        if self._owner_pid != os.getpid():
+            self._begin()
 
 
 class _Server:
@@ -100,24 +116,20 @@ class _Server:
         import socket  # late: many a process runs no command
 
         self._rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS)
-        self._owner_pid = os.getpid()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with contextlib.ExitStack() as failed:
             failed.callback(ours.close)
             with theirs:
                 process = _started(theirs.fileno())
             self._socket = ours
-            self.finish = weakref.finalize(owner, _end, ours, process, self._owner_pid)
+            self.finish = weakref.finalize(owner, _end, ours, process, os.getpid())
             failed.callback(self.finish)
             ours.settimeout(_BEGIN_SECONDS)
             if ours.recv(_STATUS_BYTES) != b"ready":
-                raise OSError(f"its guard ended with status {process.wait(_END_SECONDS)} as it began")
+                self.finish()
+                raise OSError(f"its guard ended with status {process.returncode} as it began")
             ours.setblocking(False)
             failed.pop_all()
-
-    def is_ours(self) -> bool:
-        """Whether this process has begun it; a fork of the host begins its own."""
-        return self._owner_pid == os.getpid()
 
     def say(self, message: str, fds: Sequence[int] = ()) -> None:
         """Send a message without waiting.
@@ -180,9 +192,16 @@ class GuardedCommand:
     """A command that was handed to a guard; see ``Command``."""
 
     def __init__(
-        self, guards: Guards, number: int, program: str, status_fd: int, pipes: Pipes, orders: Orders
+        self,
+        guards: Guards,
+        server: _Server,
+        number: int,
+        program: str,
+        status_fd: int,
+        pipes: Pipes,
+        orders: Orders,
     ) -> None:
-        self._guards, self._number, self._program = guards, number, program
+        self._guards, self._server, self._number, self._program = guards, server, number, program
         self.orders: Orders | None = orders
         self._told = b""
         self._ended = False
@@ -191,21 +210,20 @@ class GuardedCommand:
 
     def look(self, ready: bool) -> bool:
         if ready and not self._ended and self.end_fd is not None:
-            piece = os.read(self.end_fd, _STATUS_BYTES)
-            self._told += piece
+            self._told = os.read(self.end_fd, _STATUS_BYTES)
             # All that it guarded is gone, or the guard is; not the end of the pipe, which a fork of the host may hold.
             self._ended = True
         return self._ended
 
     def stop(self) -> None:
         if not self._ended:
-            self._guards.tell("stop", self._number)
+            self._guards.tell(self._server, "stop", self._number)
 
     def kill(self) -> None:
-        self._guards.tell("kill", self._number)
+        self._guards.tell(self._server, "kill", self._number)
 
     def force(self) -> None:
-        self._guards.close()  # who does not do as he is told guards nothing; at his end everything ends
+        self._guards.close(self._server)  # who does not do as he is told guards nothing; at his end everything ends
 
     def close(self) -> None:
         if self.end_fd is not None:
@@ -221,10 +239,8 @@ class GuardedCommand:
 
 
 def _spec(argv: Sequence[str], env: Mapping[str, str] | None) -> bytes:
-    pairs = os.environb if env is None else {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
-    for name in pairs:
-        if not name or b"=" in name[1:]:  # the first may be one: some systems keep such names
-            raise ValueError(f"{os.fsdecode(name)!r} is no name of an environment variable")
+    inherited = {name: value for name, value in os.environb.items() if name}  # what begins with "=" comes without one
+    pairs = inherited if env is None else {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
     words = [*map(os.fsencode, argv), *(word for pair in pairs.items() for word in pair)]
     if any(b"\0" in word for word in words):
         raise ValueError("embedded null byte")

@@ -60,7 +60,7 @@ class RealProcesses:
             cancel.raise_if_cancelled()
         if not argv:
             raise HarnessError("there is no program to start: the list is empty", code="process.not_started")
-        talk = _Talk(self._start(argv, cwd, env), stdin, limit_bytes)
+        talk = _Talk(*self._start(argv, cwd, env), stdin, limit_bytes)
         forget = cancel.on_cancel(talk.wake) if cancel is not None else None
         try:
             ended = talk.until(time.monotonic() + timeout_seconds)
@@ -77,9 +77,15 @@ class RealProcesses:
         if self._guards is not None:
             self._guards.close()
 
-    def _start(self, argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> Command:
+    def _start(self, argv: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> tuple[Wake, Command]:
         try:
-            return GroupedCommand(argv, cwd, env) if self._guards is None else self._guards.start(argv, cwd, env)
+            for name in env or ():
+                if not name or "=" in name:
+                    raise ValueError(f"{name!r} is no name of an environment variable")
+            wake = Wake()  # first: where there is no descriptor for it nothing is started
+            if self._guards is None:
+                return wake, GroupedCommand(argv, cwd, env)
+            return wake, self._guards.start(argv, cwd, env)
         except (OSError, ValueError) as error:
             if cwd is not None and isinstance(error, OSError) and not os.path.isdir(cwd):
                 raise NotFound(f"there is no folder {cwd}", code="process.no_folder", folder=cwd) from error
@@ -89,9 +95,8 @@ class RealProcesses:
 class _Talk:
     """One child: what it says is read, what it is told is written, until it ends; one thread does it all."""
 
-    def __init__(self, command: Command, stdin: bytes, limit_bytes: int) -> None:
-        self.wake = Wake()
-        self._command = command
+    def __init__(self, wake: Wake, command: Command, stdin: bytes, limit_bytes: int) -> None:
+        self.wake, self._command = wake, command
         self._stdin, stdout, stderr = command.pipes
         first = [] if command.orders is None else [_Unsent(*command.orders)]
         self._unsent = [*first, _Unsent(self._stdin, stdin)]

@@ -20,7 +20,8 @@ class Wake:
     """
 
     def __init__(self) -> None:
-        self.fd, self._write_fd = os.pipe()
+        self._fds: tuple[int, ...] = ()  # until there are descriptors for it
+        self._fds = self.fd, self._write_fd = os.pipe()
         os.set_blocking(self._write_fd, False)
 
     def __call__(self) -> None:
@@ -28,8 +29,8 @@ class Wake:
             os.write(self._write_fd, b"x")
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        close(self.fd)
-        close(self._write_fd)
+        for fd in self._fds:
+            close(fd)
 
 
 def readable(fd: int, cancel: CancelToken | None = None, timeout_seconds: float | None = None) -> bool:
