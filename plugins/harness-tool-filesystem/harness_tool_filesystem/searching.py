@@ -93,7 +93,7 @@ def search(
         The result, and whether matches may be missing from it.
 
     Raises:
-        ToolError: ``search.pattern`` for an expression that is none.
+        ToolError: ``search.pattern`` for an expression that is none, ``search.failed`` when its process broke off.
         Cancelled: The token was set.
     """
     reading = _Reading(files, {**args, "path": path}, limits, ctx)
@@ -151,6 +151,9 @@ def _expression(reading: _Reading, pattern: str, limit: int, ctx: ToolContext) -
         reading.stopped = "time"
     elif done.truncated:
         reading.stopped = "size"
+    elif done.returncode < 0:
+        what = f"The process of the search was killed from outside (signal {-done.returncode})."
+        raise ToolError(what, code="search.failed", hint="Search again, and in fewer files when it is killed again.")
     elif done.returncode != 0:
         raise ToolError("The search broke off.", code="search.failed", hint="Search for a plain text instead.")
     for line in done.stdout.split(b"\n")[:-1]:  # what has no newline was cut

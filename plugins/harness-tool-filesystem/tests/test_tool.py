@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import time
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import pytest
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.contracts.tool import ToolContract
 from harness_hookspecs.errors import HarnessError, Refused, ToolError
+from harness_hookspecs.host import Completed
 from harness_hookspecs.tool import TIERS, ToolContext, ToolResult
 from harness_tool_filesystem import harness_provide_tools
 from harness_tool_filesystem.settings import FilesystemSettings
@@ -278,6 +280,18 @@ def test_an_expression_that_never_ends_is_ended(workspace: Workspace) -> None:
 def test_an_expression_that_is_none_is_said_to_be_none(workspace: Workspace) -> None:
     (workspace.root / "f").write_text("x")
     assert workspace.refusal("search", pattern="(", regex=True) == "search.pattern"
+
+
+@pytest.mark.parametrize(("returncode", "said"), [(-9, "killed from outside (signal 9)"), (1, "The search broke off")])
+def test_a_search_whose_process_did_not_end_in_order_says_why(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, returncode: int, said: str
+) -> None:
+    (workspace.root / "f").write_text("x")
+    ended = Completed(returncode, b"", b"", timed_out=False, truncated=False)
+    monkeypatch.setattr(type(workspace.host.ports.processes), "run", lambda *_, **__: ended)
+    with pytest.raises(ToolError, match=re.escape(said)) as caught:
+        workspace.run("search", pattern="x", regex=True)
+    assert (caught.value.code, "plain text" in str(caught.value.hint)) == ("search.failed", returncode > 0)
 
 
 # -------------------------------------------------------------------------------------------- changing
