@@ -63,6 +63,7 @@ class Host:
     ) -> None:
         self._opened, self._ports = opened, opened.ports
         self._store: Store | None = None
+        self._closed = False
         self._session_parts: SessionParts | None = None
         self._owned: dict[str, OwnedSession] = {}
         self._on_event, self._on_chunk, self._trace = on_event, on_chunk, trace
@@ -129,6 +130,8 @@ class Host:
     def store(self) -> Store:
         """The log, opened on first use."""
         if self._store is None:
+            if self._closed:
+                raise StoreError("The host is closed.", code="store.closed")
             self._store = self._opened.open_store()
         return self._store
 
@@ -267,23 +270,27 @@ class Host:
             NotFound: This host does not own it, and it has not ended.
             HarnessError: What stopped its loop; ``session.not_run`` when this host was closed meanwhile.
         """
+        from .loop_parts import not_run
+
         try:
             return self._waited(self.find(session_id), timeout_seconds)
         except StoreError as error:
             if error.code != "store.closed":
                 raise
-            from .loop_parts import not_run
-
             raise not_run() from error
 
     def _waited(self, found: str, timeout_seconds: float | None) -> Mapping[str, Any]:
         from harness_core.kernel.state import FINAL
+
+        from .loop_parts import not_run
 
         session = self._owned.get(found)
         if session is None:
             document = self.session(found)
             if document["status"] in FINAL:
                 return document
+            if self._closed:
+                raise not_run()
             raise NotFound(f"session {found} is not run here", code="session.not_owned")
         try:
             done = session.wait(timeout_seconds)
@@ -549,13 +556,14 @@ class Host:
     # -- closing ---
 
     def close(self) -> None:
-        """Give owned sessions back, end providers, close the log."""
+        """Give owned sessions back, end providers, close the log; whoever comes later is told so."""
+        self._closed = True
         for session in list(self._owned.values()):
             self._release(session)
         for error in self._opened.parts.close():
             self._complain(error)
         if self._store is not None:
-            self._store.close()  # and kept, so that whoever comes later is told so
+            self._store.close()  # and kept: what is opened by now would stay open
         if self._made_ports is not None:
             self._made_ports.close()
 

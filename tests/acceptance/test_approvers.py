@@ -13,6 +13,7 @@ from harness_core.shell.posting import answer_place
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.errors import PluginError
 from harness_hookspecs.kit.codec import dumps
+from tests.commands import until
 from tests.reference import POLICIES, calls, says
 
 ASK_ONCE = [calls(("network", {"note": "a"})), says("done")]
@@ -142,6 +143,27 @@ def test_the_next_approver_is_asked_when_one_gives_no_answer(play: Any, robot: A
     harness = {"plugins": {"settings": {"policy": {"rules": [rule]}}}}
     session = play(*ASK_ONCE, policies={**POLICIES, "approver": [name, "policy"]}, harness=harness)
     assert session.run(on_ask="deny")["status"] == "completed"
+
+
+@pytest.mark.inv("I-23")
+def test_an_answer_that_comes_when_its_session_was_cut_off_counts_and_nobody_else_is_asked(
+    play: Any, robot: Any
+) -> None:
+    answer = "return ApprovalAnswer('approve', request.digest, '{who}', 'policy')"
+    thinks = robot("who thinks", f"self.released.wait(20); {answer.format(who='first')}")
+    second = robot("who would come next", answer.format(who="second"))
+    session = play(*ASK_ONCE, policies={**POLICIES, "approver": [thinks, second]})
+    found = session.host.start("Go.", on_ask="suspend")
+    owned = session.host._owned[found]
+    until(lambda: f"acme_{thinks}" in sys.modules and sys.modules[f"acme_{thinks}"].Robot.asked)
+    session.host.interrupt("SIGINT", grace_seconds=0.05)
+    sys.modules[f"acme_{thinks}"].Robot.released.set()
+    until(owned.loop.quiescent)
+    assert session.host.wait(found)["status"] == "paused"
+    session.reopen()
+    assert session.resume()["status"] == "completed"
+    assert session.payloads("approval.granted")[0]["by"] == "first"
+    assert sys.modules[f"acme_{second}"].Robot.asked == []
 
 
 @pytest.mark.inv("I-23")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,12 +15,11 @@ import pytest
 
 from harness_core import Host
 from harness_core.cli.session_text import exit_of_session
-from harness_core.shell.ports import make_ports
 from harness_core.shell.session import OwnedSession, take_ownership
 from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound, StoreError
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft, Store
-from tests.reference import HARNESS, PATIENCE_SECONDS, calls, cases, one_stage, says, write_site
+from tests.reference import HARNESS, calls, cases, one_stage, says, write_site
 
 CASES = cases("runtime")
 SLOW = {"seconds": 30, "note": "slow"}
@@ -448,38 +446,3 @@ def test_a_signal_leaves_what_awaits_an_approval_awaiting(tmp_path: Path, monkey
     out, err = process.communicate(timeout=15)
     assert process.returncode == 130, err
     assert json.loads(out)["status"] == "awaiting_approval"
-
-
-# ------------------------------------------------------------------------------------------------------- waiting
-
-
-def test_who_waits_is_told_when_the_host_is_closed_and_gets_the_document_of_what_has_ended(
-    play: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session, waits = play(calls(("slow", SLOW)), says("done")), threading.Event()
-    wait = OwnedSession.wait
-
-    def told(owned: OwnedSession, timeout_seconds: float | None = None) -> bool:
-        waits.set()
-        return wait(owned, timeout_seconds)
-
-    monkeypatch.setattr(OwnedSession, "wait", told)
-    found = session.host.start("Go.")
-    owned = session.host._owned[found]
-    session.site.wait_for_effects()
-    waiting = make_ports("threads").spawn(session.host.wait, found)
-    assert waits.wait(PATIENCE_SECONDS)
-    session.host.close()
-    with pytest.raises(IllegalMove) as early:
-        waiting.join(PATIENCE_SECONDS)
-    while not owned.loop.quiescent():
-        time.sleep(0.01)  # what was cut off comes to its end in a thread of its own
-    with pytest.raises(IllegalMove) as late:
-        owned.wait()
-    assert early.value.code == late.value.code == "session.not_run"
-    with Host.open(session.site.project) as other:
-        with pytest.raises(NotFound) as refused:
-            other.wait(found)
-        assert refused.value.code == "session.not_owned"
-        other.cancel(found)
-        assert other.wait(found)["status"] == other.wait(found[-8:])["status"] == "cancelled"
