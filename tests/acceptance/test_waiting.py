@@ -55,6 +55,28 @@ def test_who_comes_to_wait_after_the_host_was_closed_is_told_so_and_opens_nothin
     assert session.host._store is store
 
 
+def test_who_comes_to_wait_amid_the_close_is_told_so(play: Any) -> None:
+    session = play(calls(("slow", SLOW)), says("done"))
+    found = session.host.start("Go.")
+    told: list[str] = []
+
+    class Closing:
+        """The store, which is closed last."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        def close(self) -> None:
+            with pytest.raises(IllegalMove) as refused:
+                session.host.wait(found)
+            told.append(refused.value.code)
+            store.close()
+
+    store, session.host._store = session.host.store, Closing()
+    session.host.close()
+    assert told == ["session.not_run"]
+
+
 @pytest.mark.parametrize("by", ["another who waits", "a close"])
 def test_who_waits_for_what_rests_is_given_it_though_it_is_given_back_meanwhile(play: Any, by: str) -> None:
     session = play(calls(("network", {"note": "asked"})), says("done"))

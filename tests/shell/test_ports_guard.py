@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_core.shell.ports import guarded
+from harness_core.shell.ports import HostPorts, guarded
 from harness_core.shell.ports.guarded import GuardedCommand, Guards
 from tests.commands import LINUX_ONLY, QUICK_SECONDS, guard_of, host, until
 
@@ -84,6 +84,43 @@ def test_what_is_forced_takes_none_with_it_that_another_server_guards(
     for end in (second.stop, second.kill, second.force):
         end()
     assert not ended(third, 0) and pids()
+
+
+def test_a_server_that_takes_no_more_orders_is_replaced_and_ended(
+    begin: Callable[..., GuardedCommand], pids: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarded, "_END_SECONDS", 0.05)
+    first = begin()
+    until(pids)
+    server = guard_of(pids()[0]).parent()
+    assert server is not None
+    server.suspend()
+    for _ in range(5_000):  # far more than it has room for
+        first.stop()
+    begin()
+    assert not server.is_running() and ended(first)
+    until(lambda: len(pids()) == 1)
+
+
+def test_nobody_waits_for_the_end_of_a_server_who_needs_another(
+    begin: Callable[..., GuardedCommand],
+    pids: Callable[[], list[int]],
+    threads: HostPorts,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(guarded, "_END_SECONDS", 2 * QUICK_SECONDS)
+    first = begin()
+    until(pids)
+    before = pids()
+    server = guard_of(before[0]).parent()
+    assert server is not None
+    server.suspend()
+    closing = threads.spawn(first.force)
+    until(lambda: first._guards._server is None)
+    begin()
+    until(lambda: set(pids()) - set(before))
+    server.resume()
+    assert closing.join(QUICK_SECONDS) and ended(first)
 
 
 def test_a_fork_ends_no_command_of_its_host(tmp_path: Path) -> None:
