@@ -149,19 +149,21 @@ def test_a_fork_ends_no_command_of_its_host(tmp_path: Path) -> None:
 
 @pytest.fixture
 def channel() -> Iterator[Callable[[int], socket.socket]]:
-    """Begins a server for the host of a number; gives the socket to tell it by."""
+    """Begins a server for the host of a number; gives the socket to tell it by. It must end in order."""
+    servers: list[subprocess.Popen[bytes]] = []
     with ExitStack() as then:
 
         def begun(host_pid: int) -> socket.socket:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             argv = [sys.executable, "-I", "-S", str(GUARD), str(theirs.fileno()), str(host_pid)]
-            then.enter_context(subprocess.Popen(argv, pass_fds=(theirs.fileno(),)))
+            servers.append(then.enter_context(subprocess.Popen(argv, pass_fds=(theirs.fileno(),))))
             then.enter_context(ours)  # closed first, at which it ends
             theirs.close()
             ours.settimeout(QUICK_SECONDS)
             return ours
 
         yield begun
+    assert {server.returncode for server in servers} == {0}
 
 
 def test_a_server_whose_host_died_before_it_began_serves_nobody(channel: Callable[[int], socket.socket]) -> None:
