@@ -22,7 +22,7 @@ import pytest
 from harness_core.shell.ports import HostPorts
 from harness_hookspecs.host import Completed
 
-__all__ = ["LINUX_ONLY", "QUICK_SECONDS", "TREE", "guard_of", "host", "lives", "noted", "shell", "until"]
+__all__ = ["LINUX_ONLY", "QUICK_SECONDS", "TREE", "guard_of", "host", "kill_noted", "lives", "noted", "shell", "until"]
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK_SECONDS = 10.0  # far below the sleeps of the commands, far above what a busy machine needs
@@ -42,6 +42,16 @@ def until(holds: Callable[[], object]) -> None:
 def noted(folder: Path) -> list[int]:
     """The numbers that commands have noted."""
     return [int(file.name) for file in folder.iterdir() if file.name.isdecimal()]
+
+
+def kill_noted(folder: Path) -> None:
+    """End what a broken promise has left."""
+    for pid in noted(folder):
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            if process.create_time() < (folder / str(pid)).stat().st_mtime + 1.0:  # else the number is another's by now
+                for one in (*process.children(recursive=True), process):
+                    one.kill()
 
 
 def lives(pid: int) -> bool:
@@ -77,9 +87,7 @@ def host(code: str, *words: str, folder: Path) -> Iterator[subprocess.Popen[byte
         finally:
             late.cancel()
             kill()
-            for pid in noted(folder):
-                with suppress(psutil.NoSuchProcess):
-                    psutil.Process(pid).kill()
+            kill_noted(folder)
 
 
 def guard_of(pid: int) -> psutil.Process:

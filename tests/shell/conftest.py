@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from harness_core.shell.ports import HostPorts, make_ports
-from tests.commands import noted
+from tests.commands import kill_noted, noted
 
 
 @pytest.fixture(params=["threads", "simulated"])
@@ -28,6 +28,7 @@ def threads() -> Iterator[HostPorts]:
 
 
 @pytest.fixture
-def pids(tmp_path: Path) -> Callable[[], list[int]]:
+def pids(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
     """Commands write ``$$`` into files in ``$PIDS``; gives these numbers as far as such processes still live."""
-    return lambda: [pid for pid in noted(tmp_path) if psutil.pid_exists(pid)]
+    yield lambda: [pid for pid in noted(tmp_path) if psutil.pid_exists(pid)]
+    kill_noted(tmp_path)

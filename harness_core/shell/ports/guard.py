@@ -20,6 +20,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _DEFAULT_PATH = b"/bin:/usr/bin"
 _FAILED = 127
+_ENDS = (signal.SIGTERM, signal.SIGHUP)  # the second is sent to who is stopped when his parent dies
 _MESSAGE_BYTES = 64
 _DESCRIPTORS = 6
 _WORD_BYTES = 4
@@ -148,6 +149,8 @@ def _guard(server_pid: int, status_fd: int, spec_fd: int, place: list[int]) -> N
     child, status = 0, int(signal.SIGKILL)
     try:
         signal.signal(signal.SIGTERM, _stop)
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # else the host ignores it, and so shall the command
+            signal.signal(signal.SIGHUP, _stop)
         os.setpgid(0, 0)  # else what kills the group of the server leaves nobody to end the command
         _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans become children of this process
         _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -156,7 +159,7 @@ def _guard(server_pid: int, status_fd: int, spec_fd: int, place: list[int]) -> N
                 child = _start(*_spec(spec_fd), status_fd, place)
                 status = _wait_for(child)
         finally:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what is about to happen anyway
+            _ignore_ends()  # what they ask for is about to happen anyway
     except _Stopped:
         pass
     except OSError as error:  # no process or descriptor is left
@@ -167,9 +170,14 @@ def _guard(server_pid: int, status_fd: int, spec_fd: int, place: list[int]) -> N
         _say(status_fd, b"ended %d" % status)
 
 
-def _stop(number: int, _: object) -> None:
-    signal.signal(number, signal.SIG_IGN)
+def _stop(_: int, __: object) -> None:
+    _ignore_ends()
     raise _Stopped
+
+
+def _ignore_ends() -> None:
+    for number in _ENDS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _spec(fd: int) -> tuple[list[bytes], dict[bytes, bytes]]:
