@@ -14,7 +14,7 @@ from harness_core.shell.config.effective import EffectiveConfig
 from harness_core.shell.config.explain import ORDER
 from harness_core.shell.config.folders import has_project, no_project
 from harness_core.shell.config.opening import open_config
-from harness_core.shell.config.trust import remember_trust
+from harness_core.shell.config.trust import gone, remember_trust
 from harness_hookspecs.errors import NotFound
 from harness_hookspecs.kit.paths import encode_path
 from harness_hookspecs.kit.render import escape_line
@@ -52,9 +52,8 @@ def _warn(found: EffectiveConfig) -> None:
         complain(f"warning: {escape_line(warning.text())}")
     if not found.trusted:
         count = len(found.untrusted_leaves)
-        complain(
-            f"warning: the project is not trusted, {count} of its settings do not count; see harness trust --dry-run"
-        )
+        state = "is not trusted" if found.trusted_earlier is None else "was trusted and has changed since"
+        complain(f"warning: the project {state}, {count} of its settings do not count; see harness trust --dry-run")
 
 
 @click.group(invoke_without_command=True)
@@ -91,7 +90,7 @@ def check(ctx: click.Context) -> None:
         "untrusted": [leaf.document() for leaf in found.untrusted_leaves],
         "warnings": [warning.document() for warning in found.warnings],
     }
-    emit(ctx, document, lambda one: _checked(one, outside))
+    emit(ctx, document, lambda one: _checked(one, outside, before=found.trusted_earlier is not None))
 
 
 def _refuse_disagreements(ctx: click.Context) -> None:
@@ -108,19 +107,22 @@ def _refuse_disagreements(ctx: click.Context) -> None:
         raise config_error(problems)
 
 
-def _checked(document: Mapping[str, Any], outside: str) -> str:
+def _checked(document: Mapping[str, Any], outside: str, *, before: bool) -> str:
     count = len(document["files"])
     valid = f"{count} config file{'s' if count != 1 else ''} valid"
     if outside:
         return f"{valid}; {escape_line(outside)}\n  {_MAKE_ONE}"
     lines = [f"{valid}, {'project trusted' if document['trusted'] else 'project NOT trusted'}"]
     if not document["trusted"]:
-        lines += [
-            f"  {escape_line(leaf['where'])}  {escape_line(leaf['path'])}: {escape_line(leaf['reason'])}"
-            for leaf in document["untrusted"]
-        ]
+        lines += [f"{_leaf(leaf, before)}: {escape_line(leaf['reason'])}" for leaf in document["untrusted"]]
         lines.append("  they do not count before: harness trust")
     return "\n".join(lines)
+
+
+def _leaf(leaf: Mapping[str, Any], before: bool) -> str:
+    """A setting that needs trust, marked where another value of it, or none, was trusted before."""
+    mark = ("+ " if leaf["new"] else "  ") if before else "  "
+    return f"{mark}{escape_line(leaf['where'])}  {escape_line(leaf['path'])}"
 
 
 @config.command()
@@ -241,13 +243,14 @@ def trust(ctx: click.Context, directory: str | None, dry_run: bool) -> None:
     project, folders = found.project, found.folders
     if not dry_run and project is not None and folders is not None:
         remember_trust(make_ports("threads").files, folders.state, Path(project), found.untrusted_leaves)
-    leaves = [leaf.document() for leaf in found.untrusted_leaves]
     document = {
         "schema": "harness.trust/1",
         "project": encode_path(str(project)),
         "trusted": found.trusted or not dry_run,
         "changed": not (dry_run or found.trusted),
-        "leaves": leaves,
+        "before": found.trusted_earlier is not None,
+        "leaves": [leaf.document() for leaf in found.untrusted_leaves],
+        "gone": list(gone(found.untrusted_leaves, found.trusted_earlier)),
     }
     emit(ctx, document, _trusted)
 
@@ -256,13 +259,8 @@ def _trusted(document: Mapping[str, Any]) -> str:
     project = escape_line(document["project"])
     if not document["leaves"]:
         return f"{project} sets nothing that needs trust"
-    head = f"{project} is trusted" if document["trusted"] else f"{project} is not trusted"
-    return "\n".join(
-        [
-            f"{head}; its files set",
-            *(
-                f"  {escape_line(leaf['where'])}  {escape_line(leaf['path'])} = {_value(leaf['value'])}"
-                for leaf in document["leaves"]
-            ),
-        ]
-    )
+    changed = "was trusted and has changed since" if document["before"] else "is not trusted"
+    head = f"{project} {'is trusted' if document['trusted'] else changed}; its files set"
+    head += " (+ is new)" if document["before"] and any(leaf["new"] for leaf in document["leaves"]) else ""
+    leaves = [f"{_leaf(leaf, document['before'])} = {_value(leaf['value'])}" for leaf in document["leaves"]]
+    return "\n".join([head, *leaves, *(f"- {escape_line(path)} is no longer set" for path in document["gone"])])

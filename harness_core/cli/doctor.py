@@ -119,11 +119,15 @@ def _written(opened: Opened | None) -> list[Checked]:
 
 
 def _untrusted(opened: Opened) -> Checked:
-    from harness_core.shell.config.trust import TRUST_HINT
+    from harness_core.shell.config.trust import TRUST_HINT, gone
 
-    leaves = [leaf.document() for leaf in opened.config.untrusted_leaves]
-    more = f" and {len(leaves) - _MAX_NAMED} more" if len(leaves) > _MAX_NAMED else ""
-    said = f"{opened.project} sets what needs trust: {', '.join(leaf['path'] for leaf in leaves[:_MAX_NAMED])}{more}"
+    config = opened.config
+    leaves = [leaf.document() for leaf in config.untrusted_leaves]
+    lost = gone(config.untrusted_leaves, config.trusted_earlier)
+    new = [leaf["path"] for leaf in leaves if leaf["new"]] + [f"{path} no longer" for path in lost]
+    more = f" and {len(new) - _MAX_NAMED} more" if len(new) > _MAX_NAMED else ""
+    state = "sets what needs trust" if config.trusted_earlier is None else "was trusted and has changed since; it sets"
+    said = f"{opened.project} {state}: {', '.join(new[:_MAX_NAMED])}{more}"
     return Checked("config", "warning", said, TRUST_HINT, {"untrusted": leaves})
 
 

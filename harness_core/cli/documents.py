@@ -58,6 +58,7 @@ class Leaf(Document):
     value: Any = Field(description="What the project says; null unsets.")
     where: str = Field(description="File, line and column.")
     reason: str = Field(description="Why it needs trust.")
+    new: bool = Field(description="Whether this very value was not trusted earlier.")
 
 
 class Place(Document):
@@ -153,7 +154,9 @@ class Trust(Document):
     project: str = Field(description="The folder that holds .harness.")
     trusted: bool = Field(description="Whether it is trusted now.")
     changed: bool = Field(description="Whether this command changed that.")
+    before: bool = Field(description="Whether anything of it was trusted earlier.")
     leaves: list[Leaf] = Field(description="What its files set that needs trust.")
+    gone: list[str] = Field(description="What was trusted earlier and is no longer set, by key.")
 
 
 class FoundModel(Document):
@@ -165,14 +168,26 @@ class FoundModel(Document):
     missing: str | None = Field(description="What it lacks.")
 
 
+class Replaced(Document):
+    """A file that `harness init --force` replaced."""
+
+    file: str = Field(description="The file, relative to the project.")
+    original: str = Field(description="Where what was in it is now, relative to the project.")
+
+
 class Init(Document):
-    """What `harness init` wrote."""
+    """What `harness init` wrote, or with `--dry-run` would write."""
 
     schema_: Literal["harness.init/1"] = Field(alias="schema")
     project: str = Field(description="The folder that holds .harness.")
+    dry_run: bool = Field(description="Whether nothing was done.")
     files: list[str] = Field(description="What was written, relative to the project.")
+    kept: list[str] = Field(description="What is different and stays as it is, relative to the project.")
+    replaced: list[Replaced] = Field(description="Of the files those that were different.")
+    trusted: bool | None = Field(description="Whether the project is trusted now; null with --dry-run.")
+    inside: str | None = Field(description="The project around this new one; null: there is none, or it is not new.")
     models: list[FoundModel] = Field(description="The models that were found.")
-    default_model: str = Field(description="The model that `harness run` takes.")
+    default_model: str = Field(description="The default of models.yaml as it is written.")
     next: str = Field(description="The command to type next.")
 
 

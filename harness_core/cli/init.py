@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness_core.shell.config.init import FoundModel, files_to_write, find_models, write_project
+from harness_core.shell.config.folders import PROJECT_FOLDER, find_project, has_project
+from harness_core.shell.config.init import (
+    FoundModel,
+    ProjectPlan,
+    files_to_write,
+    find_models,
+    plan_project,
+    write_project,
+)
 from harness_core.shell.config.load import load_config
 from harness_core.shell.config.opening import installed_schemas
+from harness_core.shell.config.sections import PluginSchemas
 from harness_core.shell.config.trust import remember_trust
-from harness_hookspecs.errors import NotFound
+from harness_hookspecs.errors import ConfigError
+from harness_hookspecs.host import Ports
 from harness_hookspecs.kit.paths import encode_path
 from harness_hookspecs.kit.render import escape_line
 
@@ -23,35 +33,75 @@ __all__ = ["init"]
 
 
 @click.command()
-@click.option("--force", is_flag=True, help="Replace files that are different.")
+@click.option("--force", is_flag=True, help="Replace files that are different; each is kept as NAME.orig.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be written.")
 @json_option
 @click.pass_context
-def init(ctx: click.Context, force: bool) -> None:
+def init(ctx: click.Context, force: bool, dry_run: bool) -> None:
     """Write ./.harness with six commented files.
 
-    What they set is trusted.
+    What is missing is written, what is there and different is left alone. What it wrote is trusted; where files of
+    yours stay, the project is as trusted as it was.
     """
     from harness_core.shell.plugins.index import open_index
     from harness_core.shell.ports import make_ports
 
-    project = Path(options_of(ctx).project or ".").resolve()
-    if not project.is_dir():
-        raise NotFound(f"there is no folder {encode_path(project)}", code="project.not_found")
-    records, files_at = open_index().records, make_ports("threads").files
+    project = find_project(Path(options_of(ctx).project or "."), exact=True)
+    around = None if has_project(project) else find_project(project)
+    records, ports = open_index().records, make_ports("threads")
     models = find_models((offer.kind, offer.name) for record in records for offer in record.provides)
-    written = write_project(project, files_to_write(models), files_at, force=force)
-    found = load_config(project, files_at, env=os.environ, schemas=installed_schemas(records))
-    if found.folders is not None:
-        remember_trust(files_at, found.folders.state, project, found.untrusted_leaves)
+    wanted = files_to_write(models)
+    plan = plan_project(project, wanted, ports.files, force=force)
+    trusted = None
+    if not dry_run:
+        write_project(project, wanted, ports.files, plan)
+        trusted = _trust(project, ports, installed_schemas(records), plan.keep)
     document = {
         "schema": "harness.init/1",
         "project": encode_path(project),
-        "files": written,
+        "dry_run": dry_run,
+        **_done(plan),
+        "trusted": trusted,
+        "inside": encode_path(around) if around is not None and around != project else None,
         "models": [_model(model) for model in models],
         "default_model": models[0].name,
-        "next": f'harness run "what is in this folder?" --model {models[0].name}',
+        "next": _next(trusted, force=force),
     }
     emit(ctx, document, _written)
+
+
+def _trust(project: Path, ports: Ports, schemas: PluginSchemas, kept: Sequence[str]) -> bool:
+    """Trust what was written here; what stayed counts only if it was trusted before: it may be a stranger's."""
+    try:
+        found = load_config(project, ports.files, env=os.environ, schemas=schemas)
+    except ConfigError:
+        if not kept:
+            raise
+        return False  # what is wrong with files that stayed is for harness config check to say
+    strangers = {_shown(path) for path in kept}
+    if found.folders is None or any(leaf.new and leaf.origin.source in strangers for leaf in found.untrusted_leaves):
+        return False
+    remember_trust(ports.files, found.folders.state, project, found.untrusted_leaves)
+    return True
+
+
+def _next(trusted: bool | None, *, force: bool) -> str:
+    if trusted is None:
+        return f"harness init{' --force' if force else ''}"
+    return 'harness run "what is in this folder?"' if trusted else "harness trust --dry-run"
+
+
+def _done(plan: ProjectPlan) -> dict[str, Any]:
+    replaced = [{"file": _shown(path), "original": _shown(aside)} for path, aside in plan.originals.items()]
+    return {
+        "files": [_shown(path) for path in plan.write],
+        "kept": [_shown(path) for path in plan.keep],
+        "replaced": replaced,
+    }
+
+
+def _shown(path: str) -> str:
+    return f"{PROJECT_FOLDER}/{path}"
 
 
 def _model(model: FoundModel) -> dict[str, Any]:
@@ -59,14 +109,32 @@ def _model(model: FoundModel) -> dict[str, Any]:
 
 
 def _written(document: Mapping[str, Any]) -> str:
-    files = document["files"]
-    state = "written and trusted" if files else "was there already"
-    lines = [f"Project  {escape_line(document['project'])}/.harness {state}"]
-    lines += [f"  {path}" for path in files]
+    originals = {one["file"]: one["original"] for one in document["replaced"]}
+    lines = [f"Project  {escape_line(document['project'])}/{PROJECT_FOLDER} {_state(document)}"]
+    lines += [f"  {path}{_aside(originals.get(path))}" for path in document["files"]]
+    lines += [f"  {path} is different and stays as it is" for path in document["kept"]]
+    if document["kept"]:
+        lines.append("  harness init --force replaces what is different and keeps it as NAME.orig")
+    if document["inside"]:
+        lines.append(f"Inside   the project {escape_line(document['inside'])}: this folder is now one of its own")
+    return "\n".join([*lines, *_models(document), f"Next     {document['next']}"])
+
+
+def _state(document: Mapping[str, Any]) -> str:
+    if document["dry_run"]:
+        return "would be written" if document["files"] else "would stay as it is"
+    if not document["trusted"]:
+        return "written, but not trusted: it has files of yours" if document["files"] else "is not trusted"
+    return "written and trusted" if document["files"] else "was there already"
+
+
+def _aside(original: str | None) -> str:
+    return "" if original is None else f"   (what was there: {original})"
+
+
+def _models(document: Mapping[str, Any]) -> Iterator[str]:
     for model in document["models"]:
         ready = "ready" if model["ready"] else f"not installed: {model['missing']}"
-        lines.append(f"Model    {model['name']} ({model['kind']}): {ready}")
+        yield f"Model    {model['name']} ({model['kind']}): {ready}"
     if not document["models"][0]["ready"]:
-        lines.append("Without a model nothing runs: install what is missing.")
-    lines.append(f"Next     {document['next']}")
-    return "\n".join(lines)
+        yield "Without a model nothing runs: install what is missing."

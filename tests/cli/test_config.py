@@ -336,6 +336,7 @@ def test_trust_lists_what_it_trusts_and_config_says_what_is_not(place: Place) ->
         "value": "acme",
         "where": ".harness/models.yaml:2:17",
         "reason": "only a trusted project may set it",
+        "new": True,
     }
     assert place.document("config", "check")["untrusted"] == [leaf]
     assert "ignored: untrusted project" in place.run("config", "explain", "models.m.provider")
@@ -372,15 +373,100 @@ def test_init_writes_a_project_that_is_valid_and_trusted(place: Place) -> None:
         assert json.loads((place.project / ".harness" / modeline).read_text()) == published_schema(name)
 
 
-def test_init_is_idempotent_and_overwrites_only_when_told(place: Place) -> None:
+def test_init_is_idempotent_and_writes_only_what_is_missing(place: Place) -> None:
     place.document("init")
     assert place.document("init")["files"] == []
     place.write("tools.yaml", "tools: {}\n")
     (place.project / ".harness" / "stages.yaml").unlink()
-    error = place.document("init", code=3)
-    assert (error["code"], error["facts"]["files"]) == ("config.exists", ["tools.yaml"])
-    assert not (place.project / ".harness" / "stages.yaml").exists()
-    assert place.document("init", "--force")["files"] == [".harness/tools.yaml", ".harness/stages.yaml"]
+    found = place.document("init")
+    assert (found["files"], found["kept"]) == ([".harness/stages.yaml"], [".harness/tools.yaml"])
+    assert (place.project / ".harness" / "tools.yaml").read_text() == "tools: {}\n"
+    assert ".harness/tools.yaml is different and stays as it is" in place.run("init")
+
+
+def test_init_by_force_keeps_what_it_replaces_and_what_it_kept_earlier(place: Place) -> None:
+    place.document("init")
+    file = place.project / ".harness" / "tools.yaml"
+    for text, aside in (("# mine\n", "tools.yaml.orig"), ("# again\n", "tools.yaml.orig2")):
+        file.write_text(text)
+        file.chmod(0o600)
+        found = place.document("init", "--force")
+        assert found["files"] == [".harness/tools.yaml"]
+        assert found["replaced"] == [{"file": ".harness/tools.yaml", "original": f".harness/{aside}"}]
+        assert file.with_name(aside).read_text() == text
+        assert file.with_name(aside).stat().st_mode & 0o777 == 0o600
+    assert file.with_name("tools.yaml.orig").read_text() == "# mine\n"
+    assert "filesystem" in file.read_text()
+
+
+def test_a_dry_init_says_what_it_would_do_and_does_nothing(place: Place) -> None:
+    dry = place.document("init", "--dry-run")
+    assert (dry["dry_run"], dry["trusted"], len(dry["files"])) == (True, None, 13)
+    assert not (place.project / ".harness").exists()
+    assert place.document("init")["files"] == dry["files"]
+    place.write("tools.yaml", "# mine\n")
+    dry = place.document("init", "--force", "--dry-run")
+    assert dry["replaced"] == [{"file": ".harness/tools.yaml", "original": ".harness/tools.yaml.orig"}]
+    assert (place.project / ".harness" / "tools.yaml").read_text() == "# mine\n"
+    assert not (place.project / ".harness" / "tools.yaml.orig").exists()
+    assert "would be written" in place.run("init", "--force", "--dry-run")
+
+
+def test_init_trusts_what_it_wrote_and_never_what_it_found(place: Place) -> None:
+    place.write("models.yaml", "default: m\nmodels:\n  m: {provider: acme}\n")
+    found = place.document("init")
+    assert (found["trusted"], found["kept"]) == (False, [".harness/models.yaml"])
+    assert not place.document("config", "check")["trusted"]
+    assert "written, but not trusted" not in place.run("init")
+    place.document("trust")
+    (place.project / ".harness" / "policies.yaml").unlink()
+    assert place.document("init")["trusted"]
+    assert place.document("config", "check")["trusted"]
+    place.write("models.yaml", "models: [\n")
+    (place.project / ".harness" / "stages.yaml").unlink()
+    found = place.document("init")
+    assert (found["files"], found["trusted"]) == ([".harness/stages.yaml"], False)
+
+
+def test_init_inside_a_project_says_that_there_is_one_around_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert place.document("init")["inside"] is None
+    inner = place.project / "src"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    assert place.document("init", "--dry-run")["inside"] == str(place.project)
+    assert f"Inside   the project {place.project}:" in place.run("init")
+    assert place.document("init")["inside"] is None  # there it is no news
+
+
+def test_what_init_says_to_type_next_names_no_model_that_is_the_default_anyway(place: Place) -> None:
+    assert place.document("init")["next"] == 'harness run "what is in this folder?"'
+
+
+def test_a_project_that_was_trusted_and_changed_says_what_is_new_and_where(place: Place) -> None:
+    place.document("init")
+    place.write("policies.yaml", "approver: [policy, terminal]\nallow_tier_lowering: false\n")
+    place.document("trust")
+    place.write("policies.yaml", "approver: [terminal]\n")
+    error = place.document("run", "hi", code=3)
+    assert error["where"] == ".harness/policies.yaml:1:11"
+    assert error["message"] == (
+        f"{place.project} was trusted and has changed since: its files now set approver: "
+        "only a trusted project may set it"
+    )
+    assert [leaf["path"] for leaf in error["facts"]["leaves"] if leaf["new"]] == ["approver"]
+    dry = place.run("trust", "--dry-run").splitlines()
+    assert dry[0] == f"{place.project} was trusted and has changed since; its files set (+ is new)"
+    assert [line for line in dry if line.startswith("+")] == ['+ .harness/policies.yaml:1:11  approver = ["terminal"]']
+    assert "+ .harness/policies.yaml:1:11  approver:" in place.run("config", "check")
+    assert "was trusted and has changed since; it sets: approver\n" in place.run("doctor")
+    place.write("policies.yaml", "")
+    error = place.document("run", "hi", code=3)
+    assert error["facts"]["gone"] == ["approver"]
+    assert error["message"].endswith("has changed since: its files no longer set approver")
+    assert place.document("trust", "--dry-run")["gone"] == ["approver"]
+    assert "- approver is no longer set" in place.run("trust", "--dry-run")
 
 
 def test_a_value_that_would_command_the_terminal_is_shown_and_not_obeyed(place: Place) -> None:

@@ -23,7 +23,7 @@ from harness_hookspecs.kit.canonical import digest
 from .explain import Explanation, dig, explain_leaf, leaves_below
 from .folders import Folders
 from .origins import Layer, Origin, Tree
-from .trust import UntrustedLeaf, untrusted_error
+from .trust import Trusted, UntrustedLeaf, untrusted_error
 from .validated import Six, handed_settings, of_document
 
 __all__ = ["EffectiveConfig"]
@@ -41,6 +41,7 @@ class EffectiveConfig:
         untrusted_leaves: What the project's files set that only a trusted project may set; left out of the settings
             while the project is not trusted.
         trusted: Whether the project is trusted, or has nothing that needs trust.
+        trusted_earlier: What was trusted of it, the same or not; None when nothing was, or nothing needs it.
         ignored: The keys of the project's files that do not count now.
         files: The files that were read, as they are shown.
         project: The folder that holds ``.harness``; None for a session's own configuration.
@@ -54,6 +55,7 @@ class EffectiveConfig:
     warnings: tuple[Problem, ...] = ()
     untrusted_leaves: tuple[UntrustedLeaf, ...] = ()
     trusted: bool = True
+    trusted_earlier: Trusted | None = None
     ignored: tuple[ConfigPath, ...] = ()
     files: tuple[str, ...] = ()
     project: Path | None = None
@@ -172,7 +174,7 @@ class EffectiveConfig:
             ConfigError: The project is not trusted and sets what only a trusted one may (code ``config.untrusted``).
         """
         if not self.trusted and self.project is not None:
-            raise untrusted_error(self.untrusted_leaves, self.project)
+            raise untrusted_error(self.untrusted_leaves, self.project, self.trusted_earlier)
 
 
 def digest_of(six: Six) -> str:

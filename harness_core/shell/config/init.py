@@ -6,20 +6,20 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
 from importlib.util import find_spec
+from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
 import attrs
 
 from harness_core.settings import FILES
-from harness_hookspecs.errors import ConfigError, NotFound
+from harness_hookspecs.errors import NotFound
 from harness_hookspecs.host import Files
-from harness_hookspecs.kit.paths import encode_path
 
 from .core_shapes import read_schema
 from .folders import PROJECT_FOLDER, make_folder
 
-__all__ = ["FoundModel", "files_to_write", "find_models", "write_project"]
+__all__ = ["FoundModel", "ProjectPlan", "files_to_write", "find_models", "plan_project", "write_project"]
 
 REPLIES: Final = "demo-replies.yaml"
 
@@ -42,6 +42,21 @@ class FoundModel:
     def ready(self) -> bool:
         """Whether it can be used as it is."""
         return self.missing is None
+
+
+@attrs.frozen
+class ProjectPlan:
+    """What is to be done to a project's ``.harness``; all paths are relative to it.
+
+    Attributes:
+        write: Files that are missing, or that are replaced.
+        keep: Files that are different and stay as they are.
+        originals: Under which name a replaced file goes on.
+    """
+
+    write: tuple[str, ...]
+    keep: tuple[str, ...]
+    originals: Mapping[str, str]
 
 
 def find_models(
@@ -99,39 +114,48 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
-def write_project(
+def plan_project(
     project: Path, wanted: Mapping[str, bytes], files_at: Callable[[Path], Files], *, force: bool
-) -> list[str]:
-    """Write what is not there yet.
+) -> ProjectPlan:
+    """Say what ``write_project`` would do; nothing is written.
 
     Args:
         project: The folder that gets a ``.harness``.
         wanted: ``files_to_write``.
         files_at: ``ports.files``.
-        force: Whether a file that is different may be replaced; files of other names are never touched.
-
-    Returns:
-        What was written, relative to the project.
+        force: Whether a file that is different is replaced; files of other names are never touched.
 
     Raises:
-        ConfigError: Files that are different are there, and ``force`` is not given (code ``config.exists``);
-            nothing was written.
+        Refused: A link or a folder has the name of a file (codes ``path.outside``, ``path.not_a_file``).
+    """
+    files = files_at(project / PROJECT_FOLDER)
+    present = {path: _present(files, path) for path in wanted}
+    missing = {path for path, found in present.items() if found is None}
+    different = [path for path, data in wanted.items() if present[path] not in {None, data}]
+    moved = {path: _free_name(files, path) for path in different} if force else {}
+    return ProjectPlan(
+        write=tuple(path for path in wanted if path in missing or path in moved),
+        keep=tuple(path for path in different if path not in moved),
+        originals=moved,
+    )
+
+
+def write_project(
+    project: Path, wanted: Mapping[str, bytes], files_at: Callable[[Path], Files], plan: ProjectPlan
+) -> None:
+    """Do what ``plan_project`` said; what a person wrote is moved aside before its name is written anew.
+
+    Raises:
+        ConfigError: The folder cannot be made (code ``folder.unusable``).
     """
     folder = project / PROJECT_FOLDER
     make_folder(folder)
     files = files_at(folder)
-    present = {path: _present(files, path) for path in wanted}
-    different = [path for path, data in wanted.items() if present[path] not in {None, data}]
-    if different and not force:
-        names = ", ".join(f"{PROJECT_FOLDER}/{path}" for path in different)
-        hint = "harness init --force replaces them"
-        raise ConfigError(
-            f"{names} would be overwritten", code="config.exists", where=encode_path(folder), hint=hint, files=different
-        )
-    changed = [path for path, data in wanted.items() if present[path] != data]
-    for path in changed:
+    for path in plan.write:
+        if path in plan.originals:
+            # a rename, because a copy would lose the mode: what only its owner may read stays so
+            (folder / path).rename(folder / plan.originals[path])
         files.write_bytes(path, wanted[path])
-    return [f"{PROJECT_FOLDER}/{path}" for path in changed]
 
 
 def _present(files: Files, path: str) -> bytes | None:
@@ -139,3 +163,9 @@ def _present(files: Files, path: str) -> bytes | None:
         return files.read_bytes(path)
     except NotFound:
         return None
+
+
+def _free_name(files: Files, path: str) -> str:
+    """A name that nothing has: an original that was put aside earlier is somebody's work too."""
+    names = (f"{path}.orig{number}" for number in chain([""], count(2)))
+    return next(name for name in names if files.facts(name) is None)

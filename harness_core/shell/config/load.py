@@ -22,7 +22,7 @@ from .layers import Layers, build_layers
 from .origins import UNSET, Branch, Layer, Origin, Tree, find, leaves, merge, place_of
 from .sections import PluginSchemas, plugin_defaults
 from .sources import Sources, read_sources
-from .trust import leaves_digest, trusted_digest, untrusted_leaves
+from .trust import is_trusted, marked, read_trust, untrusted_leaves
 from .validated import CORE_KEYS, Six, section_problems, validate
 
 __all__ = ["RuleCheck", "effective_config", "load_config"]
@@ -61,12 +61,19 @@ def load_config(
     folders = folders_of(env)
     sources = read_sources(project, folders, files_at, env=env, flags=flags or {})
     found = effective_config(sources, schemas=schemas or {}, check_rule=check_rule)
-    trusted = not found.untrusted_leaves or trusted_digest(files_at, folders.state, project) == leaves_digest(
-        found.untrusted_leaves
-    )
+    needing = found.untrusted_leaves
+    earlier = read_trust(files_at, folders.state, project) if needing else None
+    trusted = is_trusted(needing, earlier)
     if not trusted:
         found = _without(found, sources, schemas or {})
-    return attrs.evolve(found, project=project, folders=folders, trusted=trusted)
+    return attrs.evolve(
+        found,
+        project=project,
+        folders=folders,
+        trusted=trusted,
+        trusted_earlier=earlier,
+        untrusted_leaves=marked(needing, earlier),
+    )
 
 
 def effective_config(
