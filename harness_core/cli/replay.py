@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 import click
-
-from harness_hookspecs.kit.render import clip_line, escape_line
 
 from .hosting import open_host, usage_error
 from .named import session_argument
@@ -20,7 +17,6 @@ MODES: Final = ("full", "skip-inference")
 """The modes there are: fold the log again, or take every decision and enter every role again."""
 
 _DIVERGED = 15
-_SIDE_COLUMNS = 400
 
 
 @click.command()
@@ -58,14 +54,6 @@ def _replayed(document: Mapping[str, Any]) -> list[str]:
     difference = document["diverged"]
     if difference is None:
         return [f"the state after {document['events']} events is not the recorded one: {document['state_hash']}"]
-    return [
-        f"diverged at event {difference['seq']}",
-        f"  recorded  {_side(difference['recorded'])}",
-        f"  replayed  {_side(difference['replayed'])}",
-        calls,
-    ]
+    from .difference import difference_lines
 
-
-def _side(side: Any) -> str:
-    text = "nothing" if side is None else json.dumps(side, ensure_ascii=False)
-    return clip_line(escape_line(text), _SIDE_COLUMNS)
+    return [*difference_lines(difference), calls]

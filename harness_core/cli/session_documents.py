@@ -168,6 +168,8 @@ class Difference(Document):
     seq: int = Field(description="Its seq.")
     recorded: Any = Field(description="What the log says; null for nothing.")
     replayed: Any = Field(description="What the replay says; null for nothing.")
+    recorded_where: str | None = Field(description="Of a transition: where the rule stands that the session took.")
+    replayed_where: str | None = Field(description="Of a transition: where the rule stands that the replay takes.")
 
 
 class Replay(Document):

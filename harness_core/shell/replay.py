@@ -58,11 +58,16 @@ _OUTCOMES = frozenset(
 
 @attrs.frozen
 class Difference:
-    """The first event that differs: its seq and both sides, each ``{type, payload}``; ``None`` for nothing there."""
+    """The first event that differs: its seq and both sides, each ``{type, payload}``; ``None`` for nothing there.
+
+    Of a transition each side also has the place where its rule stands.
+    """
 
     seq: int
     recorded: Any
     replayed: Any
+    recorded_where: str | None = None
+    replayed_where: str | None = None
 
 
 @attrs.frozen

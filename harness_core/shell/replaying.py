@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
+from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import ConfigError, NotFound
 from harness_hookspecs.kit.codec import loads_trusted
 
@@ -78,7 +81,8 @@ def replay_session(
     from .replay_role import RoleReplay  # with all that performs a role call; a fold needs none of it
 
     events = list(store.read(f"session:{session_id}"))
-    begun_under = recorded_config(store, session_id, [one for one in events if one.type == "config.loaded"])
+    begun = [one for one in events if one.type == "config.loaded"]
+    begun_under = recorded_config(store, session_id, begun)
     other = None if against is None else _other_config(opened, against)
 
     def parts_of(config: EffectiveConfig) -> SessionParts:
@@ -94,7 +98,25 @@ def replay_session(
         opened.redactor,
         lambda event: parts_of(_config(store, event.payload["content_ref"])),
     )
-    return replay_control(events, machine, site)
+    report = replay_control(events, machine, site)
+    found = report.diverged
+    if found is None:
+        return report
+    held = recorded_config(store, session_id, [one for one in events if one.seq <= found.seq or one in begun])
+    recorded, replayed = _rule_place(held, found.recorded), _rule_place(other or held, found.replayed)
+    return attrs.evolve(report, diverged=attrs.evolve(found, recorded_where=recorded, replayed_where=replayed))
+
+
+def _rule_place(config: EffectiveConfig, side: Any) -> str | None:
+    """Where the rule of a transition stands; None of anything else, and of a rule that the configuration has not."""
+    payload = side.get("payload") if isinstance(side, dict) else None
+    if payload is None or side["type"] != "transition.taken":
+        return None
+    stage, index = config.stages.stages.get(payload["source"]), payload["rule_index"]
+    rules = rules_of(stage) if stage is not None else ()
+    if not isinstance(index, int) or not 0 <= index < len(rules):
+        return None
+    return config.origin(("stages", payload["source"], *rules[index].path)).text()
 
 
 def _other_config(opened: Opened, against: str | Path) -> EffectiveConfig:

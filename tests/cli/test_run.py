@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness_core.cli.difference import difference_lines
 from harness_core.cli.main import main
 from tests.reference import REFERENCE, Site, trust, write_reference, write_site
 
@@ -328,8 +329,48 @@ def test_a_replay_against_other_rules_shows_the_first_difference_from_both_sides
     assert (code, document["equal"], document["model_calls"], document["tool_calls"]) == (15, False, 0, 0)
     assert (found["recorded"]["payload"]["target"], found["replayed"]["payload"]["target"]) == ("check", "completed")
     assert main(["replay", "@last", "--against", "."]) == 15
-    assert f"diverged at event {found['seq']}\n  recorded  " in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines() == [
+        f"diverged at event {found['seq']}: transition.taken",
+        f"  recorded  work -> check (rule 1, {found['recorded_where']})",
+        f"  replayed  work -> completed (rule 1, {found['replayed_where']})",
+        "0 model and 0 tool calls were made",
+    ]
+    assert found["recorded_where"].startswith(".harness/stages.yaml:")
     assert harness("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+@pytest.mark.req("B-124")
+@pytest.mark.parametrize(
+    ("recorded", "replayed", "shown"),
+    [
+        (
+            {"type": "retry.scheduled", "payload": {"visit_id": "v", "plan": {"code": "a", "keep": [1, 2]}, "left": 1}},
+            {"type": "retry.scheduled", "payload": {"visit_id": "v", "plan": {"code": "b", "keep": [1, 3]}}},
+            ("diverged at event 7: retry.scheduled", 'plan.code: "a"  plan.keep[1]: 2  left: 1',
+             'plan.code: "b"  plan.keep[1]: 3  left: -'),
+        ),
+        (
+            {"type": "stage.left", "payload": {"stage": "work", "attempts": 1, "why": {}}}, None,
+            ("diverged at event 7", 'stage.left  stage: "work"  attempts: 1', "nothing"),
+        ),
+        (
+            {"type": "harness.session.started", "payload": {}},
+            {"error": "the role ends otherwise", "recorded": {"n": 1, "m": 2}, "replayed": {"n": 3, "m": 2}},
+            ("diverged at event 7: the role ends otherwise", "n: 1", "n: 3"),
+        ),
+        (
+            {"type": "role.returned", "payload": {}}, {"error": "o", "recorded": "sha256-1", "replayed": "sha256-2"},
+            ("diverged at event 7: o", '"sha256-1"', '"sha256-2"'),
+        ),
+    ],
+    ids=["the same event", "nothing", "a role", "an output"],
+)  # fmt: skip
+def test_what_a_replay_takes_otherwise_is_told_in_the_fields_that_differ(
+    recorded: Any, replayed: Any, shown: tuple[str, str, str]
+) -> None:
+    head, left, right = shown
+    sides = {"recorded": recorded, "replayed": replayed, "recorded_where": None, "replayed_where": None}
+    assert difference_lines({"seq": 7, **sides}) == [head, f"  recorded  {left}", f"  replayed  {right}"]
 
 
 def test_an_effect_in_doubt_is_settled_by_a_person(
