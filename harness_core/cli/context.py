@@ -34,13 +34,14 @@ def context() -> None:
 def show(ctx: click.Context, session: str, visit: str | None, full: bool) -> None:
     """Show the context of a stage visit.
 
-    VISIT is its id, STAGE for the last visit of a stage, or STAGE#N (the first is 0).
+    VISIT is its id, STAGE for the last visit of a stage, or STAGE#N (the first is 0); it can be left out where there is
+    only one.
     """
     with open_host(ctx) as host:
         try:
             document = host.context(session, visit or "")
         except NotFound as error:
-            if visit is None and error.code == "visit.not_found":
+            if visit is None and error.facts.get("visits"):
                 raise usage_error(f"Missing argument 'VISIT'; {error.hint}") from error
             raise
     emit(ctx, document, lambda one: "\n".join(_shown(one, None if full else _SHOWN_LINES)))

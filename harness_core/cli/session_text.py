@@ -79,7 +79,8 @@ def next_commands(document: Mapping[str, Any], beside: Beside = Beside()) -> lis
     """What is worth typing now, the likeliest first."""
     name, status = short(document["id"]), document["status"]
     if status == "completed":
-        return [f"harness report {name}", f"harness replay {name}"]
+        made = [f"harness artifacts get {short(document['artifacts'][-1])}"] if document["artifacts"] else []
+        return [f"harness report {name}", f"harness replay {name}", *made]
     if status == "failed":
         unattended = document["failure"]["code"] == "approval.denied_unattended"
         asked = ["harness run TEXT --on-ask suspend    # leaves the question open"]
@@ -204,10 +205,15 @@ def result_text(
     lines: list[str] = []
     for item, content in artifacts:
         head = f"{item['stage']}: {item['type']}, status {item['status']}"
-        lines += [fitted(escape_line(head)), *content_lines(content, indent=2), f"  {ref_shown(item['ref'])}", ""]
+        lines += [fitted(escape_line(head)), *content_lines(content, indent=2), f"  {_ref(item)}", ""]
     tokens = tokens_text(document["usage"])
     lines.append(fitted(f"session {short(document['id'])} {_ending(document)}; tokens: {tokens}"))
     return "\n".join([*lines, *_hint(document), *_next(document, beside)])
+
+
+def _ref(item: Mapping[str, Any]) -> str:
+    """A reference on a line of its own; one that is cut to its end does not say by itself what it is."""
+    return f"artifact {short(item['ref'])}" if columns() else str(item["ref"])
 
 
 def _ending(document: Mapping[str, Any]) -> str:

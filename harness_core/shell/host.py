@@ -488,8 +488,11 @@ class Host:
         found = None if session_id is None else self.find(session_id)
         return views.graph(self.store if found else None, found, self.config)
 
-    def context(self, session_id: str, visit: str) -> Mapping[str, Any]:
-        """What a stage visit's model was given, each item with its source, and what was left out and why."""
+    def context(self, session_id: str, visit: str = "") -> Mapping[str, Any]:
+        """What a stage visit's model was given, each item with its source, and what was left out and why.
+
+        Without ``visit`` the only one there is; of several one has to be named (``visit.not_found`` names them).
+        """
         from . import views
 
         return views.context(self.store, self.find(session_id), visit)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_core.cli.main import main
+from harness_core.kernel.projections.context import find_visit
+from harness_hookspecs.errors import NotFound
 from tests.reference import Site, one_stage, says, trust, write_site
 
 PROBE = {"bind": {"worker.ai-generate": "role-probe:raising"}}
@@ -93,6 +96,29 @@ def test_a_listing_of_all_projects_names_the_project_of_each(
     assert [row.split()[1] for row in rows] == ["other", "project"]
     assert main(["sessions"]) == 0
     assert "project" not in capsys.readouterr().out.splitlines()[0]
+
+
+def test_a_context_without_a_visit_is_the_only_one_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _site(tmp_path, monkeypatch)
+    assert main(["run", "x"]) == 0
+    template = files("harness_core.shell.config.templates").joinpath("compression.yaml").read_text("utf-8")
+    named = next(line.split("harness ")[1].split() for line in template.splitlines() if "  harness " in line)
+    shown = []
+    for words in (named, [*named, "@last"], [*named, "@last", "work#0"]):
+        capsys.readouterr()
+        assert main(words) == 0, words
+        shown.append(capsys.readouterr().out)
+    assert shown[0].startswith("work#0  visit ")
+    assert shown == [shown[0]] * 3
+
+
+def test_a_session_that_came_to_no_stage_has_no_context() -> None:
+    with pytest.raises(NotFound) as caught:
+        find_visit([], "")
+    assert (caught.value.message, caught.value.hint) == ("the session has no visit", "its visits: none yet")
+    assert caught.value.facts["visits"] == []
 
 
 BEGIN = 'start one: harness run "TEXT"'

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -127,6 +128,18 @@ def test_what_a_run_made_breaks_between_words_and_keeps_its_indent(
 
 
 # -- naming things ---
+
+
+def test_a_run_says_on_a_terminal_what_the_short_id_of_its_result_is_and_how_to_read_it(
+    tmp_path: Path, on_screen: Look, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_site(tmp_path, stages=one_stage(), replies=[says("Made."), says("Made.")]).enter(monkeypatch)
+    lines = on_screen("run", "W")
+    short = json.loads("\n".join(look("sessions", "show", "--json")))["artifacts"][0][-8:]
+    assert f"  artifact {short}" in lines
+    for shown in (lines, look("run", "W")):
+        hint = next(line for line in shown if "artifacts get" in line)
+        assert look(*hint.split()[1:])
 
 
 def test_a_session_shows_each_artifact_with_its_stage(done: Site, look: Look) -> None:

@@ -57,10 +57,11 @@ def find_visit(events: Iterable[Event], reference: str) -> str:
 
     Args:
         events: The session's events.
-        reference: Its id or a unique end of it, ``STAGE`` (the last visit) or ``STAGE#N`` (the first is 0).
+        reference: Its id or a unique end of it, ``STAGE`` (the last visit) or ``STAGE#N`` (the first is 0); empty
+            for the only visit there is.
 
     Raises:
-        NotFound: ``visit.not_found``, naming the visits there are.
+        NotFound: ``visit.not_found``, naming the visits there are, in the fact ``visits`` too.
     """
     visits = [event.payload for event in events if event.type == "stage.entered"]
     stage, _, number = reference.partition("#")
@@ -69,11 +70,12 @@ def find_visit(events: Iterable[Event], reference: str) -> str:
         return str(named[-1])
     ids = [str(v["visit_id"]) for v in visits]
     ends = [one for one in ids if len(reference) >= 4 and (one.startswith(reference) or one.endswith(reference))]
-    if len(ends) == 1:
-        return ends[0]
-    known = ", ".join(f"{v['stage']}#{v['visit_index']}" for v in visits) or "none yet"
-    what = f"several visits fit {reference}" if ends else f"the session has no visit {reference}"
-    raise NotFound(what, code="visit.not_found", hint=f"its visits: {known}")
+    found = ends if reference else ids
+    if len(found) == 1:
+        return found[0]
+    known = [f"{v['stage']}#{v['visit_index']}" for v in visits]
+    what = f"several visits fit {reference}" if found else f"the session has no visit {reference}".rstrip()
+    raise NotFound(what, code="visit.not_found", hint=f"its visits: {', '.join(known) or 'none yet'}", visits=known)
 
 
 def context_document(
