@@ -46,14 +46,15 @@ def _make(directory: str | None) -> Path:
     from harness_core.shell.config.load import load_config
     from harness_core.shell.config.opening import installed_schemas
     from harness_core.shell.config.trust import remember_trust
-    from harness_core.shell.example.make import make_example
+    from harness_core.shell.example.make import made_alone, make_example
     from harness_core.shell.plugins.index import open_index
     from harness_core.shell.ports import make_ports
 
     folders, ports = folders_of(os.environ), make_ports("threads")
     project = (Path(directory) if directory else folders.cache / "demo").resolve()
-    if make_example(project, ports, os.environ.get("PATH", os.defpath)):
-        schemas = installed_schemas(open_index().records)
-        found = load_config(project, ports.files, env=os.environ, schemas=schemas)
-        remember_trust(ports.files, folders.state, project, found.untrusted_leaves)
+    with made_alone(project, ports, folders.state):
+        if make_example(project, ports, os.environ.get("PATH", os.defpath)):
+            schemas = installed_schemas(open_index().records)
+            found = load_config(project, ports.files, env=os.environ, schemas=schemas)
+            remember_trust(ports.files, folders.state, project, found.untrusted_leaves)
     return project

@@ -39,6 +39,7 @@ EXITS: Final[dict[str, int]] = {
     "routing.provider_denied": 11,
     "budget": 12,
     "provider": 13,
+    "provider.no_probe": 1,
     "artifact": 14,
     "artifact.not_found": 4,
     "validation": 14,

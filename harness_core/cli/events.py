@@ -23,6 +23,7 @@ from .errors import INTERRUPTED, error_document, exit_of
 from .hosting import open_host, usage_error
 from .named import session_argument
 from .noun import NounGroup
+from .numbers import Whole
 from .output import (
     columns,
     complain,
@@ -62,8 +63,8 @@ class _Wanted(NamedTuple):
 @session_argument()
 @click.option("--type", "types", metavar="GLOB", default="*", help="Only types that fit, validation.* for example.")
 @click.option("--category", type=click.Choice(CATEGORIES), help="Only this category.")
-@click.option("--from", "first", type=click.IntRange(min=1), metavar="SEQ", default=1, help="From this event on.")
-@click.option("--until", type=click.IntRange(min=1), metavar="SEQ", help="Up to this event.")
+@click.option("--from", "first", type=Whole(min=1), metavar="SEQ", default=1, help="From this event on.")
+@click.option("--until", type=Whole(min=1), metavar="SEQ", help="Up to this event.")
 @click.option("--follow", is_flag=True, help="Go on until the session has ended.")
 @click.option("--expand", is_flag=True, help="With messages and manifests in place of their digests.")
 @json_lines_option

@@ -13,6 +13,7 @@ from harness_hookspecs.kit.render import escape_for_terminal, escape_line
 
 from .hosting import open_host, usage_error
 from .named import session_argument
+from .numbers import Whole
 from .output import emit, json_option
 
 __all__ = ["prompt"]
@@ -25,7 +26,7 @@ def prompt() -> None:
 
 @prompt.command()
 @session_argument(without=f"{LAST}, or with --role the configuration")
-@click.option("--seq", type=click.IntRange(min=1), metavar="N", help="The harness.model.called event.")
+@click.option("--seq", type=Whole(min=1), metavar="N", help="The harness.model.called event.")
 @click.option("--role", metavar="R", help="An executor role or a persona: its last question, or what it would be told.")
 @json_option
 @click.pass_context

@@ -64,6 +64,6 @@ def published_schema(name: str) -> dict[str, Any]:
     """
     names = published_names()
     if name not in names:
-        hint = nearest(name, names) or "harness config schema lists the names"
+        hint = " ".join(filter(None, (nearest(name, names), "harness config schema lists the names")))
         raise NotFound(f'there is no schema "{name}"', code="schema.not_found", hint=hint)
     return read_schema(file_name(name))

@@ -12,6 +12,7 @@ import click
 from .errors import INTERRUPTED
 from .hosting import budget_of, model_overrides, open_host, recorded_flags, settings_of, terminal, usage_error
 from .named import session_argument
+from .numbers import Whole
 from .output import complain, emit, json_option, wants_json, write_document
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def budget_option(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--yolo", is_flag=True, help="Answer approvals with yes, but for destructive tools (T4).")
 @click.option("--yolo-destructive", is_flag=True, help="With --yolo: for destructive tools as well.")
 @budget_option
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of the replies; else one is drawn.")
+@click.option("--seed", type=Whole(0, 2**32 - 1), metavar="N", help="Seed of the replies; else one is drawn.")
 @json_option
 @click.pass_context
 def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:

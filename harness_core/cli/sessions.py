@@ -10,6 +10,7 @@ import click
 from .hosting import open_host
 from .named import session_argument
 from .noun import NounGroup
+from .numbers import Whole
 from .output import emit, json_option, tabled
 from .session_text import Beside, project_names, session_text, short, stage_with_context
 from .waiting import budget_reached
@@ -76,7 +77,7 @@ def _listed(document: Mapping[str, Any], *, every: bool) -> str:
 
 @sessions.command()
 @session_argument()
-@click.option("--at", type=click.IntRange(min=1), metavar="SEQ", help="As it was after this event.")
+@click.option("--at", type=Whole(min=1), metavar="SEQ", help="As it was after this event.")
 @json_option
 @click.pass_context
 def show(ctx: click.Context, session: str, at: int | None) -> None:

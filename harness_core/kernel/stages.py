@@ -74,7 +74,8 @@ def _go_to(state: SessionState, definition: Definition, target: str) -> Decision
         return Decision((visit_failed("routing.unknown_stage", f"there is no stage {target}", state.visit),))
     if state.visits >= definition.limits.max_visits:
         message = f"the session entered {state.visits} stages, the limit is {definition.limits.max_visits}"
-        return Decision((visit_failed("limits.max_visits", message, state.visit),))
+        hint = "raise run.max_visits, or see why its rules lead in a circle"
+        return Decision((visit_failed("limits.max_visits", message, state.visit, hint=hint),))
     return Decision((_enter(state, stage),))
 
 

@@ -118,12 +118,13 @@ def session_failed(visit: Visit | None) -> Fact:
     return visit_failed(code, failure.message, visit)
 
 
-def visit_failed(code: str, message: str, visit: Visit | None) -> Fact:
+def visit_failed(code: str, message: str, visit: Visit | None, *, hint: str | None = None) -> Fact:
     payload: dict[str, Any] = {"code": code, "message": message}
     if visit is not None:
         payload["stage"] = visit.stage
         if visit.failure is not None:
             payload["findings"] = visit.failure.findings
-            if visit.failure.hint:
-                payload["hint"] = visit.failure.hint
+            hint = hint or visit.failure.hint
+    if hint:
+        payload["hint"] = hint
     return Fact("session.failed", payload)

@@ -133,7 +133,8 @@ def probe(name: str, config: EffectiveConfig, catalogue: Catalogue, ports: Ports
     try:
         if not isinstance(parts.get(need), Probes):
             message = f"the provider {entry.provider} cannot be asked what its models can do"
-            raise ProviderError(message, code="provider.no_probe", where=need.where)
+            hint = "harness models shows what its entry says of it"
+            raise ProviderError(message, code="provider.no_probe", where=need.where, hint=hint)
         facts: object = parts.ask(need, "probe")
     finally:
         failed = parts.close()

@@ -16,6 +16,8 @@ from harness_hookspecs.kit.nearest import nearest
         ("a", ["A", "a"], "A"),
         ("nothing", ["status", "stage"], None),
         ("x", [], None),
+        ("nope", ["Scope"], None),
+        ("modl", ["model"], "model"),
         ("", ["status"], None),
     ],
 )

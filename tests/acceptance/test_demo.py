@@ -15,6 +15,9 @@ import pytest
 from harness_core import Host
 from harness_core.cli.demo import TEXT
 from harness_core.cli.main import main
+from harness_core.shell.example import make
+from harness_core.shell.example.make import made_alone
+from harness_core.shell.ports import make_ports
 
 # Read by every Python below it: each way to a network that is not a local socket ends in an error.
 NO_NETWORK = """
@@ -120,6 +123,19 @@ def test_settings_that_a_person_changed_are_not_trusted_by_a_demonstration(comma
     assert (ran.exit_code, ran.document["code"]) == (3, "config.untrusted")
 
 
+def test_a_demonstration_that_another_process_makes_is_waited_for(
+    home: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ports, here = make_ports("threads"), Path("here").resolve()
+    (here / ".harness").mkdir(parents=True)  # half made
+    with made_alone(here, ports, home / "state" / "harness"), monkeypatch.context() as patch:
+        patch.setattr(make, "_TIMEOUT_SECONDS", 0.0)
+        ran = command("demo", "here")
+        assert (ran.exit_code, ran.document["code"]) == (5, "demo.locked")
+        (here / ".harness").rmdir()
+    assert command("demo", "here").exit_code == 0
+
+
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_a_folder_that_holds_something_else_is_left_alone(command: Command, kind: str) -> None:
     taken = Path("taken")
@@ -130,6 +146,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(command: Command, kind
         taken.write_text("mine")
     ran = command("demo", "taken")
     assert (ran.exit_code, ran.document["code"]) == (3, "demo.folder_taken")
+    assert ran.err.count(str(taken.resolve())) == 1
     assert not (taken / ".harness").exists()
 
 

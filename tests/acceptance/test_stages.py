@@ -124,6 +124,7 @@ def test_a_circle_of_stages_ends_at_the_limit_of_visits(play: Any) -> None:
     session = play(says("done", when={"turn": 1}), stages=stages, harness={"run": {"max_visits": 5}})
     document = session.run()
     assert (document["status"], document["failure"]["code"]) == ("failed", "limits.max_visits")
+    assert "run.max_visits" in document["failure"]["hint"]
     assert path(session) == ["ping", "pong", "ping", "pong", "ping"]
 
 
@@ -132,6 +133,7 @@ def test_a_role_call_ends_at_the_limit_of_turns(play: Any) -> None:
     session = play(*[calls(("pure", {"note": str(turn)})) for turn in range(9)], stages=one_stage(max_turns=3))
     document = session.run()
     assert (document["status"], document["failure"]["code"]) == ("failed", "role.turns_exhausted")
+    assert "max_turns of the stage where it sets one, else run.max_turns" in document["failure"]["hint"]
     assert len(session.payloads("harness.model.called")) == 3
 
 

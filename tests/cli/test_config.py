@@ -493,7 +493,10 @@ def test_schemas_of_files_documents_and_wire_types_are_listed_and_printed(place:
         found = json.loads(place.run("config", "schema", name))
         jsonschema.Draft202012Validator.check_schema(found)
         assert found == place.document("config", "schema", name)["json_schema"]
-    assert place.document("config", "schema", "stage", code=4)["hint"] == 'did you mean "stages"?'
+    assert place.document("config", "schema", "stage", code=4)["hint"] == (
+        'did you mean "stages"? harness config schema lists the names'
+    )
+    assert place.document("config", "schema", "nope", code=4)["hint"] == "harness config schema lists the names"
 
 
 def test_a_key_that_is_none_is_not_found(place: Place) -> None:

@@ -389,3 +389,11 @@ def test_the_help_says_which_command_prints_lines() -> None:
     }.items():
         found = _python("-m", "harness_core.cli.main", *words)
         assert said in " ".join(found.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "x", "--seed"], ["events", "--from"], ["prompt", "show", "--seq"], ["sessions", "show", "--at"]]
+)
+def test_what_is_no_number_is_said_to_be_none(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "x"]) == 2
+    assert f"Invalid value for '{words[-1]}': 'x' is not a valid whole number." in capsys.readouterr().err

@@ -20,6 +20,7 @@ from harness_hookspecs import Message, ModelRequest, ProviderError
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.messages import TextPart
 from harness_hookspecs.provider import CallContext, Chunk
+from tests.reference import write_reference
 
 PLUGIN = Path(__file__).parents[2] / "plugins" / "harness-provider-local"
 MODELS = """
@@ -170,6 +171,14 @@ def test_the_pid_that_is_listed_is_the_one_that_generates(
     assert generation.error is not None
     assert (generation.error.code, generation.error.facts["returncode"]) == ("provider.worker_died", -signal.SIGKILL)
     assert harness("models", "ps")["items"] == []
+
+
+def test_a_provider_that_cannot_be_asked_is_no_model_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reference(tmp_path).enter(monkeypatch)
+    assert main(["models", "probe", "scripted"]) == 1
+    assert capsys.readouterr().err.splitlines()[1:] == ["  harness models shows what its entry says of it"]
 
 
 def test_people_read_tables(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
 from harness_core.shell.config.folders import PROJECT_FOLDER, make_folder
-from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
+from harness_hookspecs.errors import ConfigError, HarnessError, Locked, NotFound
 from harness_hookspecs.host import Completed, Ports
+from harness_hookspecs.kit.canonical import sha256
 from harness_hookspecs.kit.paths import encode_path
 
-__all__ = ["FILES", "make_example"]
+__all__ = ["FILES", "made_alone", "make_example"]
 
 FILES: Final = ("harness.yaml", "models.yaml", "policies.yaml", "stages.yaml", "replies.yaml")
 _HISTORY: Final = "history.txt"
 _GIT: Final = ("git", "--git-dir=.git", "--work-tree=.", "-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false")
 _TIMEOUT_SECONDS: Final = 30.0
+_LOOK_AGAIN_SECONDS: Final = 0.05
 
 
 def make_example(folder: Path, ports: Ports, search_path: str) -> bool:
@@ -38,13 +42,41 @@ def make_example(folder: Path, ports: Ports, search_path: str) -> bool:
     """
     if not _is_ours(folder):
         hint, where = "name a new or an empty folder", encode_path(folder)
-        raise ConfigError(f"{where} holds something else", code="demo.folder_taken", where=where, hint=hint)
+        raise ConfigError("the folder holds something else", code="demo.folder_taken", where=where, hint=hint)
     make_folder(folder)
     unchanged = _write_settings(folder, ports)
     repository = _Repository(folder, ports, search_path)
     if repository.git("rev-parse", "--verify", "--quiet", "HEAD").returncode != 0:
         repository.make()
     return unchanged
+
+
+@contextmanager
+def made_alone(folder: Path, ports: Ports, state: Path) -> Iterator[None]:
+    """Wait while another process makes the same demonstration: half made, it would look like something else.
+
+    Args:
+        folder: The demonstration's folder.
+        ports: The doors.
+        state: The person's state folder, where locks lie; it is made.
+
+    Raises:
+        ConfigError: ``folder.unusable``: the state folder cannot be made.
+        Locked: ``demo.locked``: the other one does not come to an end.
+    """
+    make_folder(state, mode=0o700)
+    files, name = ports.files(state), f"demo/{sha256(encode_path(folder).encode()).hex()[:32]}.lock"
+    until = ports.clock.monotonic() + _TIMEOUT_SECONDS
+    while (lock := files.try_lock(name)) is None:
+        if ports.clock.monotonic() > until:
+            hint = "name another folder, or end the other harness demo"
+            message = "another process is making this demonstration"
+            raise Locked(message, code="demo.locked", where=encode_path(folder), hint=hint)
+        ports.wait.event().wait(_LOOK_AGAIN_SECONDS)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _is_ours(folder: Path) -> bool:

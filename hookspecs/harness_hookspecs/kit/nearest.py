@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 __all__ = ["nearest"]
+
+_SHORT: Final = 5
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -19,5 +22,6 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     folded = {one.lower(): one for one in reversed(names)}
     if name.lower() in folded:
         return folded[name.lower()]
-    found = get_close_matches(name, names, n=1, cutoff=0.6)
+    cutoff = 0.6 if len(name) >= _SHORT else 0.75  # of a few letters two are easily shared by chance
+    found = get_close_matches(name, names, n=1, cutoff=cutoff)
     return found[0] if found else None

@@ -38,7 +38,7 @@ def generate(task: ExecuteStepTask, step: AiGenerateStep, ctx: RoleContext, sett
     schema = schema_of(step.output, ctx.response_schema)
     messages: list[Message] = list(_opening(task, step, ctx, schema))
     failures: Counter[bytes] = Counter()
-    turns_left = step.with_.max_turns or settings.max_turns
+    turns_left = turns = step.with_.max_turns or settings.max_turns
     while True:
         ctx.abort_signal.raise_if_cancelled()
         turns_left -= 1
@@ -47,7 +47,9 @@ def generate(task: ExecuteStepTask, step: AiGenerateStep, ctx: RoleContext, sett
         calls = calls_of(response)
         messages.append(assistant(response, calls))
         if calls:
-            messages += _answered(calls, ctx, failures, settings, turns_left=turns_left)
+            if not turns_left:  # the results would be read by nobody
+                raise _turns_exhausted(turns, given=step.with_.max_turns is not None)
+            messages += _answered(calls, ctx, failures, settings)
             continue
         answer = read_answer(response.text, step.output, schema)
         _note_stripped(answer, ctx)
@@ -95,18 +97,21 @@ def _check_finish(response: OracleResponse) -> None:
         raise RoleError("The model ended with an error.", code="role.model_error")
 
 
+def _turns_exhausted(turns: int, *, given: bool) -> RoleError:
+    """Name the setting the number came from: a stage's own one is never above ``run.max_turns``."""
+    of_stage = "max_turns of the stage where it sets one, else run.max_turns"
+    limit = of_stage if given else "plugins.settings.workflow.max_turns"
+    message = f"The turns ({turns}) are used up while tools are still asked for."
+    return RoleError(message, code="role.turns_exhausted", hint=f"raise {limit}, or ask for less", turns=turns)
+
+
 def _answered(
     calls: Sequence[ToolCallRequest],
     ctx: RoleContext,
     failures: Counter[bytes],
     settings: WorkflowRoleSettings,
-    *,
-    turns_left: int,
 ) -> list[Message]:
     """Run the calls of one turn; the messages that answer them."""
-    if not turns_left:  # their results would be read by nobody
-        message = "The turns are used up while tools are still asked for."
-        raise RoleError(message, code="role.turns_exhausted", hint="raise max_turns of the persona, or ask for less")
     outcomes = {outcome.call_id: outcome for outcome in ctx.call_tools(calls)}
     for call in calls:
         _count(call, outcomes.get(call.call_id), failures, settings.equal_failures)

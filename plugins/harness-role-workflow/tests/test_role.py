@@ -247,13 +247,17 @@ def test_the_same_wrong_answer_is_not_asked_for_again_and_again() -> None:
 def test_tools_asked_for_in_the_last_turn_are_not_run() -> None:
     tool = FakeTool("ran")
     ctx = FakeRoleContext(lambda turn, chat: calls((f"c{turn}", "look", {"n": turn})), tools={"look": tool})
-    assert failure(ctx, step_task(maxTurns=3)).code == "role.turns_exhausted"
+    error = failure(ctx, step_task(maxTurns=3))
+    assert (error.code, error.facts["turns"]) == ("role.turns_exhausted", 3)
+    assert error.hint == "raise max_turns of the stage where it sets one, else run.max_turns, or ask for less"
     assert (len(ctx.model.asked), len(tool.runs)) == (3, 2)
 
 
 def test_a_step_without_turns_of_its_own_has_the_configured_ones() -> None:
     ctx = FakeRoleContext(lambda turn, chat: calls((f"c{turn}", "look", {"n": turn})), tools={"look": FakeTool()})
-    assert failure(ctx, step_task(), max_turns=4).code == "role.turns_exhausted"
+    error = failure(ctx, step_task(), max_turns=4)
+    assert error.code == "role.turns_exhausted"
+    assert error.hint == "raise plugins.settings.workflow.max_turns, or ask for less"
     assert len(ctx.model.asked) == 4
 
 
