@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Host", "__version__"]
+__all__ = ["HarnessError", "Host", "__version__"]
 
 __version__ = "0.1.0"
 
@@ -14,4 +14,8 @@ def __getattr__(name: str) -> Any:
         from .shell.host import Host
 
         return Host
+    if name == "HarnessError":
+        from harness_hookspecs.errors import HarnessError
+
+        return HarnessError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,7 +32,10 @@ def sessions() -> None:
 @json_option
 @click.pass_context
 def list_sessions(ctx: click.Context, status: str | None, every: bool) -> None:
-    """List this project's sessions, the newest first."""
+    """List this project's sessions, the newest first.
+
+    Tokens are those read and written; +? after them says that not every call reported what it used.
+    """
     with open_host(ctx) as host:
         found = host.sessions(every_project=True)
         ours = {document["id"] for document in found} if every else {one["id"] for one in host.sessions()}

@@ -489,8 +489,11 @@ class Host(Protocol):
     def graph(self, session_id: str | None = None) -> Mapping[str, Any]:
         """Nodes and edges of the stages as configured, or of what really ran."""
 
-    def context(self, session_id: str, visit: str) -> Mapping[str, Any]:
-        """What a stage visit's model was given, each item with its source, and what was left out and why."""
+    def context(self, session_id: str, visit: str = "") -> Mapping[str, Any]:
+        """What a stage visit's model was given, each item with its source, and what was left out and why.
+
+        Without ``visit`` the only one there is; of several one has to be named (``visit.not_found`` names them).
+        """
 
     def prompt(self, session_id: str, seq: int | None = None, *, role: str | None = None) -> Mapping[str, Any]:
         """Exactly what the model saw at that ``harness.model.called``, or at the last one of a role."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import harness_core
 import harness_hookspecs
 from harness_core import Host
 from harness_core.cli.main import main
@@ -116,6 +117,13 @@ def test_the_door_and_the_store_are_imported_without_what_stands_behind_them() -
     assert "harness_core.shell.host" in loaded
     behind = ("attr", "pydantic", "yaml", "jsonschema", "harness_core.kernel", "harness_core.settings")
     assert not [name for name in loaded if name.startswith(behind)]
+
+
+def test_the_error_that_all_are_is_imported_beside_the_host(desk: Path) -> None:
+    assert harness_core.HarnessError is HarnessError
+    assert {"Host", "HarnessError"} <= set(harness_core.__all__)
+    with pytest.raises(harness_core.HarnessError), Host.open(desk) as host:
+        host.session("nobody")
 
 
 def test_the_host_has_what_the_contract_names_and_nothing_that_it_does_not() -> None:

@@ -219,6 +219,10 @@ def test_what_an_argument_means_is_said_wherever_it_may_stand(path: str) -> None
     assert not re.search(r"^  \[S\]", text, re.MULTILINE)
 
 
+def test_the_help_of_the_list_of_sessions_says_what_its_mark_means() -> None:
+    assert "+? after them says that not every call reported" in " ".join(_help("harness sessions").split())
+
+
 def test_the_program_s_help_says_what_s_and_last_are(look: Look) -> None:
     assert "S is a session: its id" in " ".join(look("--help"))
     assert "@last, the newest" in " ".join(" ".join(look("--help")).split())
