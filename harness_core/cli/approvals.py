@@ -19,7 +19,7 @@ from harness_hookspecs.kit.render import clip_line, escape_for_terminal, escape_
 from .hosting import open_host, usage_error
 from .named import approval_argument, effect_argument, session_argument
 from .noun import NounGroup
-from .output import emit, json_option, tabled
+from .output import columns, emit, json_option, tabled
 from .session_text import content_lines, project_names, short
 from .waiting import doubts, find_item, waiting_items
 
@@ -245,21 +245,28 @@ def history(ctx: click.Context, session: str | None) -> None:
 
 
 def _history(document: Mapping[str, Any]) -> str:
-    rows = [
-        (
-            short(item["id"]),
-            short(item["session_id"]),
-            item["tier"],
-            item["status"],
-            f"{item['answer']['by']} ({item['answer']['via']})" if item["answer"] else "-",
-            item["requested_at"][:19],
-            item["digest"][:8],
-            _what(item),
-        )
-        for item in document["items"]
-    ]
-    head = ("id", "session", "tier", "status", "by", "asked (UTC)", "digest", "what")
-    return tabled(head, rows) if rows else "no approval was ever asked for"
+    items = document["items"]
+    if not items:
+        return "no approval was ever asked for"
+    head: Sequence[str] = ("id", "session", "tier", "status", "by", "asked (UTC)", "digest", "what")
+    rows: list[Sequence[str]] = [_historic(item) for item in items]
+    if columns():  # who answered, and to what, does not fit beside the rest: it stands in the column that is broken
+        head = (*head[:4], head[5], head[7])
+        rows = [(*row[:4], row[5][:16].replace("T", " "), f"{row[7]}; by {row[4]}; digest {row[6]}") for row in rows]
+    return tabled(head, rows)
+
+
+def _historic(item: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        short(item["id"]),
+        short(item["session_id"]),
+        item["tier"],
+        item["status"],
+        f"{item['answer']['by']} ({item['answer']['via']})" if item["answer"] else "-",
+        item["requested_at"][:19],
+        item["digest"][:8],
+        _what(item),
+    )
 
 
 @approvals.command()

@@ -133,6 +133,8 @@ def _print(
 
 _TYPE_AT = 17
 _HEAD = f"{'seq':>5}  {'time UTC':<8}  {'type':<30}  what"
+_WHAT_AT = _HEAD.index("what")
+_NARROWEST = 20  # with less room than that a text is no longer readable in a column
 _SAYS_NOTHING = ("id", "ref", "digest", "hash", "effect_class", "effectclass")
 
 
@@ -146,12 +148,17 @@ def _text(stored: StoredEvent, document: Mapping[str, Any], line: Line | None, *
 
 
 def _placed(head: str, text: str) -> list[str]:
-    """The text in its column, or where a terminal has no room for it there, right after the type, or else below it."""
+    """The text in its column and broken there; where a terminal has no room for that column, all texts stand below."""
     room = columns()
-    for before in (head, f"{head.rstrip()}  "):
-        if not room or width(before) + width(text) <= room:
-            return [f"{before}{text}".rstrip()]
-    return [head.rstrip(), *(" " * _TYPE_AT + part for part in wrap(text, max(room - _TYPE_AT, _TYPE_AT)))]
+    if not room:
+        return [f"{head}{text}".rstrip()]
+    at = _WHAT_AT if room - _WHAT_AT >= _NARROWEST else _TYPE_AT
+    parts = [" " * at + part for part in wrap(text, max(room - at, _TYPE_AT))]
+    if at == _WHAT_AT and width(head) == at:
+        parts[0] = f"{head}{parts[0][at:]}"
+    else:  # a type that reaches into the column, or no column
+        parts = [head, *(parts if text else [])]
+    return [part.rstrip() for part in parts]
 
 
 def _scalars(payload: Mapping[str, Any]) -> str:

@@ -102,17 +102,43 @@ def test_settings_of_a_plugin_are_a_line_each(done: Site, look: Look) -> None:
     ]  # fmt: skip
 
 
-def test_an_event_takes_one_line_of_a_terminal_where_it_can_and_none_loses_a_word(
+def test_every_event_stands_in_the_columns_of_the_head_and_none_loses_a_word(
     done: Site, on_screen: Look, look: Look
 ) -> None:
     head, *lines = on_screen("events")
     assert head.split() == ["seq", "time", "UTC", "type", "what"]
+    what = head.index("what")
     piped = look("events")[1:]
-    for line in piped:
-        moved = f"{line[:17]}{' '.join(line[17:].split(maxsplit=1)[:1])}  {line[49:]}".rstrip()
-        assert min(len(line), len(moved)) > COLUMNS or line in lines or moved in lines
+    assert all(line[:what].strip() == "" or line[:what].split()[0].isdecimal() for line in lines)
+    assert [line[:what].rstrip() for line in lines if line[:what].strip()] == [line[:what].rstrip() for line in piped]
+    assert all(line[what - 2 : what].strip() == "" for line in lines)
     assert not any("effect_class=" in line or "scope=  " in line for line in piped)
     assert "".join("".join(lines).split()) == "".join("".join(piped).split()), "nothing is left out"
+
+
+def test_on_a_narrow_terminal_every_text_of_an_event_stands_below(
+    done: Site, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    _, *lines = look("events")
+    assert max(map(len, lines)) <= 60
+    below = [line for line in lines if not line[:17].strip()]
+    assert below and all(len(line.split()) == 3 for line in lines if line not in below)
+
+
+def test_the_history_of_approvals_is_one_table_that_breaks_in_its_last_column(
+    done: Site, on_screen: Look, look: Look
+) -> None:
+    head, *lines = on_screen("approvals", "history")
+    assert head.split() == ["id", "session", "tier", "status", "asked", "(UTC)", "what"]
+    what = head.index("what")
+    rows = [line for line in lines if line[:what].strip()]
+    assert len(rows) == len(json.loads("\n".join(look("approvals", "history", "--json")))["items"])
+    assert all(line[what] != " " and line[what - 1] == " " for line in lines)
+    answered = look("approvals", "history")[1]
+    told = " ".join(" ".join(line[what:] for line in lines).split())
+    assert all(word in told.replace(" ", "") for word in (answered.split()[4], answered.split()[-1].rstrip("}")))
 
 
 def test_what_a_run_made_breaks_between_words_and_keeps_its_indent(
