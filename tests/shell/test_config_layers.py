@@ -318,6 +318,14 @@ def test_a_plugin_s_own_keys_are_checked_against_its_manifest() -> None:
     assert problems({"harness": "plugins: {settings: {acme: {valeus: 1}}}"})[0][0] == "config.unknown_key"
 
 
+def test_a_key_of_an_offer_that_declares_no_settings_says_where_they_would_be_declared() -> None:
+    with pytest.raises(ConfigError) as caught:
+        make({"harness": "store: {plugin: memory, path: x}"})
+    assert caught.value.facts["problems"][0]["hint"] == (
+        'store "memory" declares no settings of its own (config in its manifest)'
+    )
+
+
 def test_the_choice_may_stand_in_another_layer_than_its_keys() -> None:
     found = make({"models": "models: {m: {script: a}}"}, {"models": "models: {m: {provider: scripted}}"})
     assert found.models.models["m"].own == {"script": "a", "speed": 3}

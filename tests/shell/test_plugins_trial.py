@@ -98,6 +98,13 @@ def test_settings_are_compared_with_the_manifest_when_asked(site: Path) -> None:
     assert flaws_of(site)["acme-tool"] == []
     [flaw] = flaws_of(site, settings=True)["acme-tool"]
     assert (flaw.code, flaw.message) == ("HP047", "settings of tool:acme: only the manifest has url")
+    assert flaw.hint == "add it to the settings class, or take it out"
+
+
+def test_settings_that_the_manifest_does_not_declare_are_told_where_to_be_declared(site: Path) -> None:
+    make_distribution(site, code=IMPORTS["takes settings that are not declared"][0])
+    [flaw] = flaws_of(site)["acme-tool"]
+    assert (flaw.code, "config_file" in (flaw.hint or "")) == ("HP047", True)
 
 
 def test_an_import_that_never_ends_is_ended(site: Path) -> None:

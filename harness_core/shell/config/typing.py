@@ -107,7 +107,7 @@ class Typist:
         for key, value in node.entries:
             found = self.child(shape, path, key.text)
             if found is None:
-                self._unknown(key, self.names(shape, path), path)
+                self._unknown(key, self.names(shape, path), path, section)
                 continue
             children[key.text] = self.type(value, found, (*path, key.text))
             if section is not None and section.shape is None and shape.child(key.text) is None:
@@ -117,10 +117,12 @@ class Typist:
                 )
         return Branch(children, here) if children else self._leaf({}, here, shape)
 
-    def _unknown(self, key: Scalar, known: Iterable[str], path: ConfigPath) -> None:
+    def _unknown(self, key: Scalar, known: Iterable[str], path: ConfigPath, section: Section | None = None) -> None:
         home = self.homes.get(key.text) if not path else None
         names = list(known)
         hint = f"it belongs in {home}.yaml" if home else nearest(key.text, names)
+        if hint is None and section is not None and section.shape is not None and not section.shape.property_names():
+            hint = f'{section.kind} "{section.name}" declares no settings of its own (config in its manifest)'
         if hint is None and 0 < len(names) <= _FEW:
             hint = f"known: {', '.join(names)}"
         self._note("config.unknown_key", (*path, key.text), f'unknown key "{key.text}"', self.origin(key.mark), hint)

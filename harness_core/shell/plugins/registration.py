@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from harness_core.shell.ports.interruption import is_interruption
 from harness_hookspecs import hooks
@@ -113,6 +113,9 @@ def _collected(name: str, function: Callable[..., Any]) -> tuple[list[Offer[Any]
     return [offer for offer in given if offer.kind == kind], flaws
 
 
+_DECLARE: Final = "declare them in the manifest: config (a JSON Schema) or config_file (a JSON file beside it)"
+
+
 def _disagreements(offers: dict[tuple[str, str], Offer[Any]], provides: list[Provided]) -> Iterator[Flaw]:
     promised = {(provided.kind, provided.name): provided for provided in provides}
     for kind, name in sorted(set(offers) - set(promised)):
@@ -125,7 +128,8 @@ def _disagreements(offers: dict[tuple[str, str], Offer[Any]], provides: list[Pro
             yield Flaw("HP046", f"{key[0]}:{key[1]} serves {', '.join(does)}; its manifest says {', '.join(said)}")
         if (offers[key].settings is None) != (promised[key].config is None):
             which = "manifest" if offers[key].settings is None else "offer"
-            yield Flaw("HP047", f"settings of {key[0]}:{key[1]}: only the {which} has any")
+            hint = _DECLARE if which == "offer" else "give the offer settings=, a function that returns the class"
+            yield Flaw("HP047", f"settings of {key[0]}:{key[1]}: only the {which} has any", hint)
 
 
 def _told(error: BaseException) -> str:

@@ -64,6 +64,8 @@ def _settings(offer: Offer[Any], provided: Provided) -> Iterator[Flaw]:
         return
     does, said = set(schema.get("properties", {})), set(provided.config.get("properties", {}))
     for key in sorted(does ^ said):
-        yield Flaw("HP047", f"{what}: only the {'class' if key in does else 'manifest'} has {key}")
+        only, other = ("class", "config of the manifest") if key in does else ("manifest", "settings class")
+        yield Flaw("HP047", f"{what}: only the {only} has {key}", f"add it to the {other}, or take it out")
     if set(schema.get("required", [])) != set(provided.config.get("required", [])):
-        yield Flaw("HP047", f"{what}: class and manifest require different keys")
+        hint = "give required in the manifest the keys that have no default in the class"
+        yield Flaw("HP047", f"{what}: class and manifest require different keys", hint)
