@@ -1,4 +1,4 @@
-"""The file door of start-up: a path goes in, its bytes come out or are replaced, and nothing heavy is imported.
+"""The doors of start-up: a path goes in, its bytes come out or are replaced; a mark comes out; nothing heavy is imported.
 
 Listing plugins must not cost the import of the whole set of ports. Links are followed: what is read here was
 installed, and an installer may link it.
@@ -9,7 +9,12 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-__all__ = ["read_file", "replace_file"]
+__all__ = ["new_mark", "read_file", "replace_file"]
+
+
+def new_mark() -> str:
+    """Give 32 hexadecimal digits that nobody has seen and nobody can guess."""
+    return os.urandom(16).hex()
 
 
 def read_file(path: str, *, limit_bytes: int = 16_777_216) -> bytes | None:

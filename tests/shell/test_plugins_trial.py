@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,12 @@ TOOL = ({"kind": "tool", "name": "acme"},)
 GOOD = offers_code(TOOL)
 HOOK = "from harness_hookspecs.markers import hookimpl\nfrom harness_hookspecs.offer import Offer\n"
 
+def forged(verdict: str) -> str:
+    """A module that writes a line as the child of the trial does, as far as it can know how."""
+    line = f"'\\n' + getattr(__main__, 'MARK', '') + {verdict!r} + '\\n'"
+    return f"{GOOD}\nimport __main__, os\nos.write(1, ({line}).encode())"
+
+
 IMPORTS = {
     "raises": ("import nothing_there", "HP030", "ModuleNotFoundError"),
     "does not parse": ("def (", "HP030", "SyntaxError"),
@@ -32,6 +39,11 @@ IMPORTS = {
     "crashes": ("import ctypes\nctypes.string_at(0)", "HP031", "signal"),
     "prints": (f"print('hello')\n{GOOD}", "HP033", "'hello'"),
     "writes past Python": (f"import os\nos.write(1, b'hello')\n{GOOD}", "HP033", "'hello'"),
+    "prints more than is kept": (f"print('x' * 1_048_600)\n{GOOD}", "HP033", "'xxx"),
+    "prints a verdict that is none": (forged("{broken"), "HP033", "{broken"),
+    "prints an empty verdict": (forged("[]"), "HP033", "[]"),
+    "prints a verdict of another shape": (forged('["end", 0, [[1, 2, 3, 4, 5, 6]]]'), "HP033", "[[1, 2, 3, 4, 5, 6]]"),
+    "prints a verdict and raises": (forged('["end", 0, []]') + "\nraise OSError('late')", "HP030", "OSError: late"),
     "closes standard output": ("import os\nos.close(1)", "HP031", "exit code"),
     "misspells a hook": (f"{HOOK}@hookimpl\ndef harness_provide_tolls(): return []", "HP040", "harness_provide_tolls"),
     "forgets the mark": (GOOD.replace("@implements(hooks.harness_provide_tools)\n", ""), "HP040", "not marked"),
@@ -119,6 +131,27 @@ def test_nobody_bears_another_plugins_fault(site: Path) -> None:
     make_distribution(site, "acme-b")
     found = flaws_of(site)
     assert (found["acme-a"][0].code, found["acme-b"]) == ("HP030", [])
+
+
+class KilledAtFirst:
+    """The first ``times`` children are killed by somebody else."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def run(self, *args: Any, **more: Any) -> Completed:
+        self.left -= 1
+        if self.left >= 0:
+            return Completed(-signal.SIGKILL, b"", b"", timed_out=False, truncated=False)
+        return PROCESSES.run(*args, **more)
+
+
+@pytest.mark.parametrize(("times", "codes"), [(1, []), (2, ["HP031"])])
+def test_who_kills_a_trial_once_makes_no_plugin_broken(site: Path, times: int, codes: list[str]) -> None:
+    make_distribution(site)
+    index = index_of(site)
+    [flaws] = try_imports(index.records, index.path, KilledAtFirst(times))
+    assert [flaw.code for flaw in flaws] == codes
 
 
 # ----------------------------------------------------------------------------------------------- verdicts

@@ -1,26 +1,29 @@
 """First imports: records go in, what is wrong with each comes out, tried in a child process that may die of it.
 
-One child tries many; what fails beside others is tried again alone, so that nobody bears another's fault.
+One child tries many; what fails beside others is tried again alone, so that nobody bears another's fault. A child that
+was killed from outside shows nothing of any plugin, and is started once more.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from harness_core.shell.ports_startup import new_mark
 from harness_hookspecs.host import Completed, Processes
 from harness_hookspecs.manifest import Flaw
 
 from .records import Record
-from .trial_main import MARK
 
 __all__ = ["LIMIT_SECONDS", "try_imports"]
 
 LIMIT_SECONDS = 5.0
 _START_SECONDS = 10.0  # for the child itself, on a busy machine
+_FROM_OUTSIDE = {-number for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)}
 _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trial_main.py")
 
 
@@ -65,37 +68,55 @@ def try_imports(
 
 def _run(order: _Order, records: Sequence[Record]) -> list[list[Flaw]]:
     """The verdicts of one child: of all, or of those up to the one that ended it."""
+    mark = new_mark()
+    done = _child(order, records, mark)
+    if done.returncode in _FROM_OUTSIDE and not done.timed_out:  # a second time it is likelier the plugin's own doing
+        done = _child(order, records, mark)
+    return _verdicts(done, mark, len(records), order.limit_seconds)
+
+
+def _child(order: _Order, records: Sequence[Record], mark: str) -> Completed:
     plugins = [[record.module, record.provides] for record in records]
     told = {
+        "mark": mark,
         "path": list(order.path),
         "limit_seconds": order.limit_seconds,
         "settings": order.settings,
         "plugins": plugins,
     }
-    done = order.processes.run(
+    return order.processes.run(
         [sys.executable, "-P", *(["-B"] if sys.dont_write_bytecode else []), _MAIN],
         stdin=json.dumps(told).encode(),
         timeout_seconds=order.limit_seconds * len(records) + _START_SECONDS,
     )
-    return _verdicts(done, len(records), order.limit_seconds)
 
 
-def _verdicts(done: Completed, count: int, limit_seconds: float) -> list[list[Flaw]]:
+def _verdicts(done: Completed, mark: str, count: int, limit_seconds: float) -> list[list[Flaw]]:
     verdicts: list[list[Flaw]] = []
     printed = b""
     for line in done.stdout.split(b"\n"):
-        if not line.startswith(MARK.encode()):
+        said = _said(line, mark.encode())
+        if said is None:
             printed += line
             continue
-        what, _, *flaws = json.loads(line[len(MARK) :])
-        if what == "begin":
-            printed = b""
-        else:
-            found = [Flaw(*flaw) for flaw in flaws[0]]
+        if said[0] == "end":
+            found = [Flaw(*flaw) for flaw in said[2]]
             verdicts.append(sorted([*found, *_noise(printed)], key=lambda flaw: flaw.code))
+        printed = b""
     if len(verdicts) < count:
         verdicts.append([_death(done, printed, limit_seconds)])
     return verdicts
+
+
+def _said(line: bytes, mark: bytes) -> list[Any] | None:
+    """What the child itself said in this line; nothing when it is a plugin's, cut off or mixed with one."""
+    if not line.startswith(mark):
+        return None
+    try:
+        said: list[Any] = json.loads(line[len(mark) :])
+    except ValueError:
+        return None
+    return said
 
 
 def _noise(printed: bytes) -> list[Flaw]:

@@ -1,8 +1,9 @@
 """The main of the child that tries first imports: a list of plugins comes on standard input, verdicts go out as lines.
 
-Each line is a mark and JSON: ``["begin", n]`` before plugin ``n`` is imported, ``["end", n, flaws]`` after. What else
-appears on standard output was printed by the plugin. A plugin that never ends is ended by a watchdog that needs no
-cooperation from Python code.
+Each line is a mark and JSON: ``["begin", n]`` before plugin ``n`` is imported, ``["end", n, flaws]`` after. The mark
+comes with the list, another one each time, and no import is told it: what else appears on standard output was printed
+by the plugin, whatever it looks like. A plugin that never ends is ended by a watchdog that needs no cooperation from
+Python code.
 """
 
 from __future__ import annotations
@@ -11,16 +12,14 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["MARK", "main"]
-
-MARK = "\x1eharness-trial "
+__all__ = ["main"]
 
 
-def _say(*words: Any) -> None:
+def _say(mark: str, *words: Any) -> None:
     import json
 
     sys.stdout.flush()
-    os.write(1, f"\n{MARK}{json.dumps(words)}\n".encode())
+    os.write(1, f"\n{mark} {json.dumps(words)}\n".encode())
 
 
 def main() -> None:
@@ -34,9 +33,9 @@ def main() -> None:
 
     for number, (module, provides) in enumerate(order["plugins"]):
         faulthandler.dump_traceback_later(order["limit_seconds"], exit=True)
-        _say("begin", number)
+        _say(order["mark"], "begin", number)
         flaws = try_import(module, provides, settings=order["settings"])
-        _say("end", number, flaws)
+        _say(order["mark"], "end", number, flaws)
     faulthandler.cancel_dump_traceback_later()
     os._exit(0)
 
