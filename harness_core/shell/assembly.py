@@ -85,11 +85,14 @@ class Assembly:
 
     def disagreements(self) -> list[HarnessError]:
         """All that somebody wrote and that would stop a session or be left out of one: names no plugin answers for,
-        rules that do not compile. Of the plugins the rules engine alone is imported.
+        checks that are broken, rules that do not compile. Of the plugins the rules engine alone is imported.
         """
         checks: list[Callable[[], object]] = [partial(self._resolved, *written) for written in self._written_names()]
         checks.append(self._tool_sets)
-        if self.catalogue.offers_of("rules"):
+        checks += [partial(self.catalogue.resolve, *need.key) for need in self._validator_needs()]
+        if not self.catalogue.offers_of("rules"):
+            checks += [partial(self._rules) for _ in self.catalogue.offers_out("rules")[:1]]
+        else:
             rules = self._rules()
             for name, stage in self._stages():
                 checks += [partial(self._rule, name, rule, rules) for rule in rules_of(stage)]
@@ -128,12 +131,16 @@ class Assembly:
 
         An approver that somebody wrote down must be there; of those that are asked by default, who is installed.
         """
-        validators = [Need("validator", one.provided.name) for one in self.catalogue.offers_of("validator")]
         asked = self.config.policies.approver if self.live else ()
         approvers = [self._approver_need(index, name) for index, name in enumerate(asked)]
         listening = self.catalogue.offers_of("observer") if self.live else ()
         observers = [Need("observer", one.provided.name, optional=True) for one in listening]
-        return [*validators, *approvers, *observers]
+        return [*self._validator_needs(), *approvers, *observers]
+
+    def _validator_needs(self) -> list[Need]:
+        """Also those that are broken or doubled, which is an error: no check is left out but by who disables it."""
+        out = [one for one in self.catalogue.offers_out("validator") if one.row.status in {"broken", "doubled"}]
+        return [Need("validator", one.provided.name) for one in (*self.catalogue.offers_of("validator"), *out)]
 
     def _approver_need(self, index: int, name: str) -> Need:
         origin = self.config.origin(("approver", index))
@@ -187,26 +194,15 @@ class Assembly:
 
     def _tool_sets(self) -> list[str]:
         """The offers behind ``allowed_tools``: a set by its name, or the set a single tool belongs to."""
-        offered = [one.provided.name for one in self.catalogue.offers_of("tool")]
-        sets = set()
-        for name, stage in self._stages():
-            for wanted in stage.allowed_tools:
-                fitting = [offer for offer in offered if wanted == offer or wanted.startswith(f"{offer}_")]
-                if not fitting:
-                    raise PluginError(
-                        f"no plugin offers the tool {wanted}",
-                        code="plugin.missing",
-                        where=self._where(name, "allowed_tools"),
-                        hint=f"installed: {', '.join(sorted(offered)) or 'none'}",
-                    )
-                sets.add(max(fitting, key=len))
-        return sorted(sets)
+        stages = [(self._where(name, "allowed_tools"), stage.allowed_tools) for name, stage in self._stages()]
+        return sorted({self.catalogue.set_of(tool, where=where) for where, tools in stages for tool in tools})
 
     # -- what is made ---
 
     def _rules(self) -> Rules:
         offers = self.catalogue.offers_of("rules")
-        defaults = [one for one in offers if one.provided.default] or offers
+        out = [] if offers else self.catalogue.offers_out("rules")[:1]  # which says why there is none
+        defaults = [one for one in offers if one.provided.default] or offers or out
         if len(defaults) != 1:
             names = ", ".join(one.provided.name for one in offers) or "none"
             raise PluginError(f"exactly one rules engine is needed, found: {names}", code="plugin.missing")

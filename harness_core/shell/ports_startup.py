@@ -1,4 +1,4 @@
-"""The doors of start-up: a path goes in, its bytes come out or are replaced; a mark comes out; nothing heavy is imported.
+"""The doors of start-up: a path goes in, its bytes come out or are replaced, and nothing heavy is imported.
 
 Listing plugins must not cost the import of the whole set of ports. Links are followed: what is read here was
 installed, and an installer may link it.

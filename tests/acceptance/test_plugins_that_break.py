@@ -102,6 +102,16 @@ class Kind:
         return f"{HEAD}class Acme:\n{indent(self.body.replace('BREAK', indent(does, '    ')), '    ')}\n"
 
 
+class Unimportable(Kind):
+    """The same, of a distribution that breaks as it is imported."""
+
+    def __init__(self, used: Kind) -> None:
+        self.__dict__ = dict(vars(used))
+
+    def offer(self) -> str:
+        return "raise OSError('no')"
+
+
 def asks(tool: str) -> dict[str, Any]:
     """A reply that asks for one tool of the broken distribution."""
     reply = calls((tool, {}))
@@ -153,6 +163,10 @@ class Broken:
         return code, document
 
 
+def digest_of(label: str) -> str:
+    return hashlib.sha256(label.encode()).hexdigest()[:12]
+
+
 @pytest.fixture
 def broken(play: Any, site_folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     """Installs a plugin whose function does something and opens a project that uses it."""
@@ -160,7 +174,7 @@ def broken(play: Any, site_folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     def install(kind: Kind, does: str, label: str, *beside: Kind) -> Broken:
         for one in (kind, *beside):
             # A module stays imported, so other code has another name.
-            name = f"acme-{one.kind}-{hashlib.sha256(label.encode()).hexdigest()[:12]}"
+            name = f"acme-{one.kind}-{digest_of(label)}"
             roles = {"roles": ["worker.ai-generate"]} if one.kind == "role" else {}
             provides = [{"kind": one.kind, "name": "acme", **roles}]
             made = make_distribution(site_folder, name, provides=provides, code=one.offer())
@@ -321,6 +335,42 @@ def test_a_tool_that_gives_no_result_fails_by_its_name_and_its_session_replays_e
     if caller == "code":
         assert document["failure"]["code"] == code
     assert site.command("replay", "@last", "--mode", "skip-inference")[0] == 0
+
+
+UNIMPORTABLE = {
+    "tool": "tool acme is needed",
+    "provider": "provider acme is needed",
+    "role": "role acme is needed",
+    "executor": "executor acme is needed",
+    "artifact": "artifact acme is needed",
+    "approver": "approver acme is needed",
+    "validator": "validator acme is needed",
+    "rules": "rules acme is needed",
+}
+
+
+@pytest.mark.parametrize("kind", UNIMPORTABLE)
+def test_what_is_needed_of_a_plugin_that_cannot_be_imported_is_told_with_the_reason(broken: Any, kind: str) -> None:
+    used = KINDS.get(kind) or Kind("rules", "", harness={"plugins": {"disable": ["rules-cel"]}})
+    site = broken(Unimportable(used), "pass", f"imported {kind}")
+    for _ in range(2):  # the second time nothing is tried any more
+        code, document = site.command("run", "Go.")
+        assert (code, document["code"]) == (3, "plugin.bound_broken")
+        assert document["message"].startswith(f"{UNIMPORTABLE[kind]}, but the plugin acme-{used.kind}")
+        assert "is broken: its import raises OSError: no" in document["message"]
+    if kind in {"tool", "executor", "artifact", "approver", "validator", "rules"}:
+        code, document = site.command("config", "check")
+        assert code == 3
+        assert UNIMPORTABLE[kind] in document["message"]
+
+
+def test_a_tool_set_that_is_switched_off_is_told_to_be(broken: Any) -> None:
+    site = broken(KINDS["tool"], "pass", "switched off")
+    code, document = site.command("--no-plugin", f"acme-tool-{digest_of('switched off')}", "run", "Go.")
+    assert (code, document["code"]) == (3, "plugin.bound_broken")
+    assert document["message"].startswith("tool acme is needed, but the plugin acme-tool-")
+    assert document["message"].endswith("is disabled: disabled by --no-plugin")
+    assert "stages.yaml" in document["where"]
 
 
 NO_TOOLS = {

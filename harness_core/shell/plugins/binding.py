@@ -74,19 +74,17 @@ def _default(catalogue: Catalogue, role: str) -> Provider:
         hint = f"bind: {{{role}: {found[0].provided.name}}} in harness.yaml"
         raise PluginError(f"{' and '.join(ids)} are both the default for {role}", code="plugin.doubled", hint=hint)
     out = _defaults_out(catalogue, role)
-    reason = f": {out[0].row.record.id} is {out[0].row.status}, {out[0].row.reason}" if out else ""
-    hint = "install harness-role-workflow, or bind the role in harness.yaml"
+    row = out[0].row if out else None
+    reason = f": {row.record.id} is {row.status}, {row.reason}" if row else ""
+    cure = (row.hint or f"harness plugins info {row.record.id}") if row else "install harness-role-workflow"
+    hint = f"{cure}; or bind the role in harness.yaml"
     raise PluginError(f"no default role harness for {role}{reason}", code="plugin.no_default_role", hint=hint)
 
 
 def _defaults_out(catalogue: Catalogue, role: str) -> list[Provider]:
-    """Defaults that are installed and do not take part."""
-    return [
-        Provider(row, provided)
-        for row in catalogue.rows
-        for provided in row.record.provides
-        if provided.kind == "role" and provided.default and role in provided.roles and not row.takes_part
-    ]
+    """Defaults that are installed and may not be used."""
+    out = [one for one in catalogue.offers_out("role") if one.row.status != "ok"]
+    return [one for one in out if one.provided.default and role in one.provided.roles]
 
 
 def candidates_for(catalogue: Catalogue, question: str) -> list[Candidate]:

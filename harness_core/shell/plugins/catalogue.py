@@ -109,6 +109,15 @@ class Catalogue:
             if row.takes_part and provided.kind == kind and self._is_unrivalled(row, provided)
         ]
 
+    def offers_out(self, kind: str) -> list[Provider]:
+        """List every promise of a kind that may not be used, by plugin and name; ``resolve`` says why."""
+        return [
+            Provider(row, provided)
+            for row in self.rows
+            for provided in row.record.provides
+            if provided.kind == kind and not (row.takes_part and self._is_unrivalled(row, provided))
+        ]
+
     def manifest_schemas(self) -> dict[tuple[str, str], Mapping[str, Any] | None]:
         """Give the settings schema of each offer that takes part, by kind and name, ``ID:NAME`` included.
 
@@ -165,6 +174,24 @@ class Catalogue:
         known = {one.provided.name for one in self.offers_of(kind)}
         hint = did_you_mean(name, known) or f"installed: {', '.join(sorted(known)) or 'none'}"
         raise PluginError(f"no plugin offers the {kind} {name}", code="plugin.missing", where=where, hint=hint)
+
+    def set_of(self, tool: str, *, where: str | None = None) -> str:
+        """Find the tool set that a tool belongs to: the one of that name, or the longest whose name it begins with.
+
+        Args:
+            tool: The name of a tool, or of a set.
+            where: Who asks, for the error.
+
+        Raises:
+            PluginError: As for ``resolve``; a set that is installed and may not be used is named with the reason.
+        """
+        usable, out = (
+            [one.provided.name for one in offers if f"{tool}_".startswith(f"{one.provided.name}_")]
+            for offers in (self.offers_of("tool"), self.offers_out("tool"))
+        )
+        found = max(usable or out, key=len, default=tool)
+        self.resolve("tool", found, where=where)
+        return found
 
     # --------------------------------------------------------------------------------------------- imports
 
