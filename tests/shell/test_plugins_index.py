@@ -143,13 +143,25 @@ def test_entry_points_that_mean_nothing_are_flaws(site: Path) -> None:
         "[harness.plugins]\nacme-tool = acme_tool:thing\n[harness.manifest]\nacme-tool = acme_tool": "HP015",
         "[harness.manifest]\nacme-tool = acme_tool": "HP015",
         "[harness.plugins]\nacme-tool = gone\n[harness.manifest]\nacme-tool = gone": "HP016",
-        "[harness.plugins]\nacme-tool = acme_tool": "HP001",
         "[harness.plugins]\nacme-tool = acme_tool\n[harness.manifest]\nacme-tool = acme_tool:../x.toml": "HP001",
     }.items():
         points.write_text(text)
         flaw = find(site, fresh=True)["acme-tool"].flaw
         assert flaw is not None
         assert flaw.code == code
+
+
+def test_a_package_is_described_by_the_manifest_in_it_without_another_entry_point(site: Path) -> None:
+    made = make_distribution(site, code=EXPLODES)
+    (made.metadata / "entry_points.txt").write_text("[harness.plugins]\nacme-tool = acme_tool\n")
+    assert (find(site)["acme-tool"].flaw, find(site)["acme-tool"].manifest) == (None, str(made.manifest))
+    text = made.manifest.read_text()
+    made.manifest.unlink()
+    flaw = find(site)["acme-tool"].flaw
+    assert flaw is not None
+    assert (flaw.code, flaw.message) == ("HP001", "there is no manifest acme_tool:harness-plugin.toml")
+    made.manifest.write_text(text)  # it is looked for where it was missed
+    assert find(site)["acme-tool"].flaw is None
 
 
 def test_a_single_file_carries_its_manifest_as_a_literal(site: Path) -> None:

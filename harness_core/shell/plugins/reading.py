@@ -111,7 +111,7 @@ def _read(record: Record, manifest: str | None, path: Sequence[str], contract: s
     record = record._replace(code=code)
     if manifest is None and code.endswith(".py"):
         return Watched(described(record, contract, lambda: read_literal(code)), (file_state(code),))
-    file = _manifest_file(manifest, path)
+    file = _manifest_file(manifest or record.module, path)
     if file is None or not os.path.isfile(file):
         missing = manifest or f"{record.module}:{MANIFEST_FILE}"
         flaw = Flaw("HP001", f"there is no manifest {missing}", "ship harness-plugin.toml as package data")
@@ -122,8 +122,8 @@ def _read(record: Record, manifest: str | None, path: Sequence[str], contract: s
     return Watched(record, tuple(map(file_state, read)))
 
 
-def _manifest_file(value: str | None, path: Sequence[str]) -> str | None:
-    package, _, name = (value or "").partition(":")
+def _manifest_file(value: str, path: Sequence[str]) -> str | None:
+    package, _, name = value.partition(":")
     name = name or MANIFEST_FILE  # build backends refuse a hyphen behind the colon, so the usual name is left out
     if not _MODULE.fullmatch(package) or os.path.basename(name) != name:
         return None
