@@ -236,8 +236,8 @@ class Assembly:
         run = self.config.harness.run
         tools: list[Tool] = []
         for name in self._tool_sets():
-            toolset = self.parts.get(Need("tool", name))
-            tools += Toolbox.of_set(name, toolset, self.config.tools.tools, run.tool_timeout_sec)
+            part = self.parts.part(Need("tool", name))
+            tools += Toolbox.of_set(name, part.thing, part.plugin_id, self.config.tools.tools, run.tool_timeout_sec)
         for tool in tools:
             self._check_tier(tool)
         if self.live:

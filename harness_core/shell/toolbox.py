@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -16,13 +17,14 @@ from harness_hookspecs.tool import TIERS, Previews, Probes, Tier, ToolSet, ToolS
 
 from .perform_attempt import attempt
 
-__all__ = ["Tool", "Toolbox"]
+__all__ = ["Tool", "Toolbox", "spec_flaw"]
 
 _FIELDS: Final[Mapping[str, Any]] = {
     "name": str, "description": str, "input_schema": Mapping, "requires": Collection,
     "timeout_seconds": int | float | None,
 }  # fmt: skip
 """What of a tool is read before anything runs, and its types."""
+_NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
 
 
 @attrs.frozen
@@ -81,7 +83,7 @@ class Toolbox:
 
     @staticmethod
     def of_set(
-        set_name: str, toolset: ToolSet, entries: Mapping[str, Any], default_timeout_seconds: float
+        set_name: str, toolset: ToolSet, plugin_id: str, entries: Mapping[str, Any], default_timeout_seconds: float
     ) -> list[Tool]:
         """The enabled tools of a set under its entries of ``tools.yaml`` (by set and by tool; the tool's wins).
 
@@ -90,12 +92,10 @@ class Toolbox:
                 tool (``plugin.bound_broken``).
         """
         tools = []
-        said = attempt(_specs, toolset, set_name, what=f"tool set {set_name}")
+        said = attempt(_specs, toolset, set_name, plugin_id, what=f"tool set {set_name}")
         if said.error is not None:
             raise said.error
         for spec, schema_hash in said.value or ():
-            if spec.tier not in TIERS:
-                raise PluginError(f"tool {spec.name} declares no tier", code="tool.no_tier", tool=spec.name)
             levels = [entry for entry in (entries.get(spec.name), entries.get(set_name)) if entry is not None]
             if not all(entry.enabled for entry in levels):
                 continue
@@ -106,23 +106,30 @@ class Toolbox:
         return tools
 
 
-def _specs(toolset: ToolSet, set_name: str) -> list[tuple[ToolSpec, str]]:
+def _specs(toolset: ToolSet, set_name: str, plugin_id: str) -> list[tuple[ToolSpec, str]]:
     """What a set says its tools are, each with the hash of what a prompt shows of it."""
     specs = list(toolset.specs())
     for spec in specs:
-        flaw = _flaw(spec)
+        flaw = spec_flaw(spec)
         if flaw is not None:
-            raise PluginError(f"tool set {set_name} gives {flaw}", code="plugin.bound_broken")
+            code, said = flaw
+            hint = f"mend the plugin, or: harness plugins disable {plugin_id}"
+            raise PluginError(f"tool set {set_name} gives {said}", code=code, hint=hint, plugin=plugin_id)
     return [(spec, digest(_shown(spec))) for spec in map(_kept, specs)]
 
 
-def _flaw(spec: object) -> str | None:
+def spec_flaw(spec: object) -> tuple[str, str] | None:
+    """Tell how what a set gives breaks the contract: the error's code, and words that follow "gives"."""
     if not isinstance(spec, ToolSpec):
-        return f"{type(spec).__name__} where a ToolSpec belongs"
+        return "plugin.bound_broken", f"{type(spec).__name__} where a ToolSpec belongs"
     for name, kind in _FIELDS.items():
         value = getattr(spec, name)
         if not isinstance(value, kind):
-            return f"a tool whose {name} is {type(value).__name__}"
+            return "plugin.bound_broken", f"a tool whose {name} is {type(value).__name__}"
+    if not _NAME.fullmatch(spec.name):
+        return "plugin.bound_broken", f"a tool called {spec.name!r}; names are {_NAME.pattern}"
+    if spec.tier not in TIERS:
+        return "tool.no_tier", f"the tool {spec.name} with the tier {spec.tier!r}; tiers: {', '.join(TIERS)}"
     return None
 
 

@@ -324,6 +324,50 @@ def test_a_folder_that_is_not_installed_can_be_checked(tmp_path: Path, command: 
     assert (ran.exit_code, [one["code"] for one in ran.document["items"]]) == (3, ["HP040"])
 
 
+def test_a_single_file_that_is_not_installed_can_be_checked(tmp_path: Path, command: Command) -> None:
+    folder = tmp_path / "src" / "acme-tool"
+    folder.mkdir(parents=True)
+    (folder / "pyproject.toml").write_text('[project]\nname = "acme-tool"\n', encoding="utf-8")
+    (folder / "a_test.py").write_text("import nothing_there\n", encoding="utf-8")
+    head = {"manifest": 1, "id": "acme-tool", "summary": "S.", "spec": ">=0.1"}
+    table = {**head, "provides": list(TOOL), "capabilities": {}}
+    (folder / "acme_tool.py").write_text(f"HARNESS = {table!r}\n{GOOD}", encoding="utf-8")
+    ran = command("plugins", "check", str(folder), "--import")
+    assert (ran.exit_code, ran.document["items"]) == (0, [])
+    wrong = {**table, "summary": 5, "spec": "none"}
+    (folder / "acme_tool.py").write_text(f"HARNESS = {wrong!r}\nprint('hello')\n{GOOD}", encoding="utf-8")
+    ran = command("plugins", "check", str(folder), "--import")
+    assert (ran.exit_code, [one["code"] for one in ran.document["items"]]) == (3, ["HP005", "HP010"])
+    (folder / "acme_tool.py").unlink()
+    ran = command("plugins", "check", str(folder))
+    assert (ran.exit_code, ran.document["code"]) == (3, "HP001")
+
+
+BAD_TOOLS = {
+    "ToolSpec(name='acme_add', description='It.', input_schema={}, tier='T9')": "the tool acme_add with the tier 'T9'",
+    "ToolSpec(name='acme-add', description='It.', input_schema={}, tier='T1')": "a tool called 'acme-add'",
+    "5": "int where a ToolSpec belongs",
+    "1 / 0": "cannot say what its tools are: ZeroDivisionError",
+}
+
+
+@pytest.mark.parametrize(("tool", "said"), BAD_TOOLS.items())
+def test_check_finds_tools_that_break_the_contract(site: Path, command: Command, tool: str, said: str) -> None:
+    code = GOOD.replace("return ()", f"from harness_hookspecs.tool import ToolSpec; return [{tool}]")
+    make_distribution(site, "acme-odd", provides=TOOL, code=code)
+    ran = command("plugins", "check", "acme-odd", "--import")
+    assert (ran.exit_code, [one["code"] for one in ran.document["items"]]) == (3, ["HP048"])
+    assert said in ran.document["items"][0]["message"]
+    assert listed(command)["acme-odd"]["status"] == "ok"  # the run refuses what it is used for
+
+
+@pytest.mark.parametrize("does", ["raise OSError('not here')", "raise SystemExit(3)"])
+def test_a_tool_set_that_cannot_be_built_here_is_no_finding(site: Path, command: Command, does: str) -> None:
+    code = GOOD.replace("    return Thing(settings)", f"    {does}")
+    make_distribution(site, "acme-far", provides=TOOL, code=code)
+    assert command("plugins", "check", "acme-far", "--import").exit_code == 0
+
+
 def test_every_plugin_of_the_project_keeps_what_its_manifest_promises() -> None:
     found = [folder_row(str(folder)) for folder in sorted(PLUGINS.glob("harness-*/"))]
     rows = [row for row, _ in found]

@@ -380,6 +380,9 @@ NO_TOOLS = {
     "[ToolSpec(**{**GOOD, 'input_schema': 5})]": "a tool whose input_schema is int",
     "[ToolSpec(**GOOD, requires=5)]": "a tool whose requires is int",
     "[ToolSpec(**GOOD, timeout_seconds='1')]": "a tool whose timeout_seconds is str",
+    "[ToolSpec(**{**GOOD, 'name': 'acme-x'})]": "a tool called 'acme-x'; names are [a-z0-9_]{1,64}",
+    "[ToolSpec(**{**GOOD, 'tier': 'T9'})]": "the tool acme_x with the tier 'T9'; tiers: T0, T1, T2, T3, T4",
+    "[ToolSpec(**{**GOOD, 'tier': None})]": "the tool acme_x with the tier None; tiers: T0, T1, T2, T3, T4",
 }
 
 
@@ -388,8 +391,9 @@ def test_a_set_that_gives_what_is_no_tool_is_named(broken: Any, given: str) -> N
     good = "GOOD = {'name': 'acme_x', 'description': 'It.', 'input_schema': {}, 'tier': 'T1'}"
     site = broken(Kind("tool", f"def specs(self):\nBREAK\n{WORKS}", stage=TOOL), f"{good}\nreturn {given}", given)
     code, document = site.command("run", "Go.")
-    assert (code, document["code"]) == (3, "plugin.bound_broken")
+    assert (code, document["code"]) == (3, "tool.no_tier" if "tier" in NO_TOOLS[given] else "plugin.bound_broken")
     assert document["message"].startswith(f"tool set acme gives {NO_TOOLS[given]}")
+    assert document["hint"] == f"mend the plugin, or: harness plugins disable acme-tool-{digest_of(given)}"
 
 
 NO_FACTS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +12,7 @@ from harness_hookspecs import __version__ as contract_version
 from harness_hookspecs.errors import PluginError
 from harness_hookspecs.manifest import MANIFEST_FILE, Flaw, Provided
 
-from .manifests import described, read_manifest
+from .manifests import described, read_literal, read_manifest
 from .names import normalise, plugin_id_of
 from .policy import Row
 from .records import Record
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from harness_hookspecs.host import Processes
 
 __all__ = ["CheckFinding", "check_rows", "folder_row", "try_rows"]
+
+_LITERAL = re.compile(rb"^HARNESS\s*[:=]", re.MULTILINE)
 
 Tried = tuple[Record, list[Flaw]]
 
@@ -51,7 +54,7 @@ def check_rows(rows: Sequence[Row], tried: Sequence[Tried] = ()) -> list[CheckFi
 
 
 def try_rows(rows: Sequence[Row], path: Sequence[str], processes: Processes) -> list[Tried]:
-    """Import each plugin whose manifest is sound in a child process; check hooks, offers and settings there.
+    """Import each plugin whose manifest is sound in a child process; check hooks, offers, settings and tools there.
 
     Args:
         rows: The plugins.
@@ -70,7 +73,7 @@ def _static(row: Row) -> list[Flaw]:
     flaws += [] if record.flaw is None else [record.flaw]
     flaws += _manifest_flaws(record)
     wanted = plugin_id_of(record.distribution)
-    if record.distribution and record.id != wanted:
+    if record.id and record.distribution and record.id != wanted:
         flaws.append(Flaw("HP013", f"the id is {record.id}, the distribution {record.distribution} asks for {wanted}"))
     if record.flaw is None and record.capabilities is None:
         flaws.append(Flaw("HP014", "no capabilities are declared", "add [capabilities], which may be empty"))
@@ -79,10 +82,11 @@ def _static(row: Row) -> list[Flaw]:
 
 def _manifest_flaws(record: Record) -> list[Flaw]:
     """Every flaw of the manifest, where the record keeps only the first."""
-    if record.manifest is None or not os.path.isfile(record.manifest):
+    file = record.manifest or record.code
+    if file is None or not os.path.isfile(file):
         return []
     try:
-        read_manifest(record.manifest)
+        (read_literal if record.manifest is None else read_manifest)(file)
     except PluginError as error:
         return [Flaw(code, message) for code, message in error.facts.get("flaws", [])[1:]]
     return []
@@ -105,7 +109,7 @@ def folder_row(folder: str) -> tuple[Row, list[str]]:
     """Read a plugin that is not installed: a distribution's folder or a package's.
 
     Args:
-        folder: The folder that holds the manifest, or one whose subfolder does.
+        folder: The folder that holds the manifest or the module that carries one, or one whose subfolder does.
 
     Returns:
         Its row, and the folders that imports need in front of the path.
@@ -114,17 +118,31 @@ def folder_row(folder: str) -> tuple[Row, list[str]]:
         PluginError: There is no manifest in it (code ``HP001``).
     """
     place = os.path.abspath(folder)
-    packages = [place, *sorted(entry.path for entry in os.scandir(place) if entry.is_dir())]
-    found = next((package for package in packages if os.path.isfile(os.path.join(package, MANIFEST_FILE))), None)
+    folders = [place, *sorted(entry.path for entry in os.scandir(place) if entry.is_dir())]
+    found = next(filter(None, map(_packaged, folders)), None) or next(filter(None, map(_single_file, folders)), None)
     if found is None:
-        raise PluginError(f"there is no {MANIFEST_FILE} in {folder}", code="HP001", where=folder)
-    manifest = os.path.join(found, MANIFEST_FILE)
-    plain = Record("", "", "unknown", os.path.basename(found), code=found, manifest=manifest, source=f"file://{place}")
-    named = plain._replace(distribution=_distribution(place))
-    record = described(named, contract_version, lambda: read_manifest(manifest))
+        said = f"there is no {MANIFEST_FILE} and no module with HARNESS = {{...}} in {folder}"
+        raise PluginError(said, code="HP001", where=folder)
+    code, manifest = found
+    module = os.path.basename(code).removesuffix(".py")
+    plain = Record("", _distribution(place), "unknown", module, code=code, manifest=manifest, source=f"file://{place}")
+    record = described(plain, contract_version, lambda: read_manifest(manifest) if manifest else read_literal(code))
     flaw = record.flaw
     row = Row(record, "ok") if flaw is None else Row(record, "broken", flaw.message, flaw.code, flaw.hint)
-    return row, [os.path.dirname(found)]
+    return row, [os.path.dirname(code)]
+
+
+def _packaged(folder: str) -> tuple[str, str | None] | None:
+    """The code and the manifest of a package."""
+    manifest = os.path.join(folder, MANIFEST_FILE)
+    return (folder, manifest) if os.path.isfile(manifest) else None
+
+
+def _single_file(folder: str) -> tuple[str, str | None] | None:
+    """The code of a module in this folder that carries its manifest itself."""
+    modules = sorted(entry.path for entry in os.scandir(folder) if entry.name.endswith(".py") and entry.is_file())
+    found = next((module for module in modules if _LITERAL.search(read_file(module) or b"")), None)
+    return (found, None) if found else None
 
 
 def _distribution(folder: str) -> str:

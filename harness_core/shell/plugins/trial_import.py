@@ -8,24 +8,29 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from harness_hookspecs.errors import NotFound
 from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.manifest import Flaw, Provided
 from harness_hookspecs.offer import Offer
 
 from .registration import check_module
 
+if TYPE_CHECKING:
+    from harness_core.shell.kind_hosts import PartHost
+
 __all__ = ["try_import"]
 
 
 def try_import(module: str, provides: Sequence[Sequence[Any]], *, settings: bool = False) -> list[list[Any]]:
-    """Import a module and check its hooks, its offers and, when asked, the settings classes of its offers.
+    """Import a module and check its hooks, its offers and, when asked, what its offers give.
 
     Args:
         module: Its dotted name.
         provides: The manifest's promises as JSON: kind, name, roles, default, config.
-        settings: Whether each offer's settings class is compared with the schema in the manifest.
+        settings: Whether each offer's settings class is compared with the schema in the manifest, and each tool set is
+            built and asked for its tools.
     """
     promised = [Provided(kind, name, tuple(roles), default, config) for kind, name, roles, default, config in provides]
     try:
@@ -38,6 +43,7 @@ def try_import(module: str, provides: Sequence[Sequence[Any]], *, settings: bool
     if settings and not flaws:
         pairs = [(found.offers[provided.kind, provided.name], provided) for provided in promised]
         flaws = [flaw for offer, provided in pairs for flaw in _settings(offer, provided)]
+        flaws += [flaw for offer in found.offers.values() if offer.kind == "tool" for flaw in _tools(offer)]
     return [list(flaw) for flaw in flaws]
 
 
@@ -69,3 +75,45 @@ def _settings(offer: Offer[Any], provided: Provided) -> Iterator[Flaw]:
     if set(schema.get("required", [])) != set(provided.config.get("required", [])):
         hint = "give required in the manifest the keys that have no default in the class"
         yield Flaw("HP047", f"{what}: class and manifest require different keys", hint)
+
+
+def _tools(offer: Offer[Any]) -> Iterator[Flaw]:
+    """What is wrong with the tools of a set; one that the usual settings do not suffice for is not asked."""
+    from harness_core.shell.toolbox import spec_flaw
+
+    try:
+        toolset = offer.build(None if offer.settings is None else offer.settings()(), _host(offer))
+    except BaseException:  # it may need settings, a program or a folder that are not here; a run says so
+        return
+    try:
+        flaws = [spec_flaw(spec) for spec in toolset.specs()]
+    except BaseException as error:
+        yield Flaw("HP048", f"tool set {offer.name} cannot say what its tools are: {_told(error)}")
+        return
+    yield from (Flaw("HP048", f"tool set {offer.name} gives {flaw[1]}") for flaw in flaws if flaw is not None)
+
+
+def _host(offer: Offer[Any]) -> PartHost:
+    """As a session in the current folder has it."""
+    import os
+    from pathlib import Path
+
+    from harness_core.shell.config.xdg import xdg_folder
+    from harness_core.shell.kind_hosts import PartHost
+    from harness_core.shell.ports import make_ports
+    from harness_core.shell.redaction import Redactor
+
+    def no_artifact(name: str) -> Any:
+        raise NotFound(f"there is no artifact {name} here")
+
+    return PartHost(
+        ports=make_ports("threads"),
+        project_dir=Path.cwd(),
+        state_dir=Path(xdg_folder(os.environ, "XDG_STATE_HOME", ".local/state")),
+        data_dir=Path(xdg_folder(os.environ, "XDG_DATA_HOME", ".local/share")),
+        kind=offer.kind,
+        entry_name=offer.name,
+        terminal=None,
+        redactor=Redactor(),
+        find_artifact=no_artifact,
+    )

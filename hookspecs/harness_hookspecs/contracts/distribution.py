@@ -121,7 +121,10 @@ def _toml(value: Any) -> str:
 
 
 def offers_code(provides: Sequence[Mapping[str, Any]]) -> str:
-    """Write a module that offers exactly what is promised; what is built has any method, and each gives ``None``."""
+    """Write a module that offers exactly what is promised; what is built has any method, and each gives ``None``.
+
+    A tool set that is built has no tools.
+    """
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for entry in provides:
         by_kind.setdefault(entry["kind"], []).append(entry)
@@ -132,6 +135,7 @@ def offers_code(provides: Sequence[Mapping[str, Any]]) -> str:
         "from harness_hookspecs.offer import Offer\n\n\n"
         "class Thing:\n"
         "    def __init__(self, settings):\n        self.settings = settings\n\n"
+        "    def specs(self):\n        return ()\n\n"
         "    def __getattr__(self, name):\n"
         "        if name.startswith('_'):\n            raise AttributeError(name)\n"
         "        return lambda *args, **kwargs: None\n\n\n"
