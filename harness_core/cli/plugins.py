@@ -147,12 +147,6 @@ def _cells(item: Mapping[str, Any]) -> tuple[str, ...]:
     return item["id"], item["version"], item["status"], item["origin"], provides
 
 
-def _touches(capabilities: Any) -> str:
-    if not isinstance(capabilities, Mapping):
-        return "undeclared"
-    return " ".join(name for name, value in capabilities.items() if value) or "-"
-
-
 def _line(text: str) -> str:
     from harness_hookspecs.kit.render import escape_line
 
@@ -206,7 +200,10 @@ def _info(catalogue: Catalogue, row: Row) -> dict[str, Any]:
 def _informed(document: Mapping[str, Any]) -> str:
     skipped = {"schema", "provides", "config", "chosen"}
     pairs = [
-        (key, _word(value)) for key, value in document.items() if key not in skipped and value not in (None, {}, [])
+        (key, line)
+        for key, value in document.items()
+        if key not in skipped and value not in (None, {}, [])
+        for line in _lines(value)
     ]
     pairs += [
         ("provides", f"{one['kind']}:{one['name']} {' '.join(one['roles'])}".rstrip()) for one in document["provides"]
@@ -226,9 +223,15 @@ def _settings(offer: str, schema: Mapping[str, Any] | None) -> Iterator[str]:
         yield f"{offer} {key}{usual}{meaning}"
 
 
-def _word(value: Any) -> str:
+def _lines(value: Any) -> list[str]:
+    """A line for each key of a table that says something: what a plugin touches, why it does not go with another."""
     if isinstance(value, Mapping):
-        return _touches(value)
+        said = [key if one is True else f"{key}: {_word(one)}" for key, one in value.items() if one]
+        return said or ["none"]
+    return [_word(value)]
+
+
+def _word(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -298,6 +298,22 @@ def test_the_document_of_a_list_is_the_golden_one(site: Path, command: Command) 
     assert document["items"] == sorted(document["items"], key=lambda item: item["id"])
 
 
+def test_info_shows_what_a_plugin_touches_and_why_it_goes_with_another_or_not(
+    site: Path, command: Command, capfd: pytest.CaptureFixture[str]
+) -> None:
+    touches = {"network": ["api.acme.example", "b.example"], "subprocess": ["git"], "environment": ["ACME"], "gpu": True}
+    make_distribution(site, "acme-good", capabilities=touches, conflicts={"acme-bad": "both hold the door"})
+    make_distribution(site, "acme-pure", provides=PROVIDER)
+    assert main(["plugins", "info", "acme-good"]) == 0
+    words = [" ".join(line.split()) for line in capfd.readouterr().out.splitlines()]
+    assert [line.partition(" ")[2] for line in words if line.startswith("capabilities")] == [
+        "network: api.acme.example, b.example", "subprocess: git", "environment: ACME", "gpu",
+    ]  # fmt: skip
+    assert "conflicts acme-bad: both hold the door" in words
+    assert main(["plugins", "info", "acme-pure"]) == 0
+    assert "capabilities none" in " ".join(capfd.readouterr().out.split())
+
+
 def test_check_finds_what_is_wrong_by_code_and_ends_with_exit_3(site: Path, command: Command) -> None:
     make_distribution(site, "acme-bad", code="import nothing_there", capabilities=None)
     schema = {"type": "object", "properties": {"url": {"type": "text"}}}
