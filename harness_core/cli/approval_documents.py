@@ -79,9 +79,10 @@ class Settled(Document):
     schema_: Literal["harness.settled/1"] = Field(alias="schema")
     session_id: str = Field(description="The session.")
     effect_id: str = Field(description="The effect.")
-    outcome: Literal["happened", "never_happened"] = Field(description="What was said.")
-    by: str = Field(description="Who said it.")
-    kind: Literal["person"] = Field(description="A person.")
+    stands: bool = Field(description="Whether it is what was said here; else nothing was changed.")
+    outcome: Literal["happened", "never_happened"] = Field(description="What counts.")
+    by: str = Field(description="Whose word counts.")
+    kind: str = Field(description="What that is, person for example.")
     value: Any = Field(None, description="What the effect gave.")
 
 

@@ -11,7 +11,6 @@ import click
 from harness_core.kernel.projections.approvals import grant_items
 from harness_core.kernel.projections.artifacts import artifact_ref
 from harness_core.kernel.projections.event import decoded
-from harness_core.kernel.projections.naming import resolve_one
 from harness_hookspecs.errors import CodecError
 from harness_hookspecs.kit.codec import loads
 from harness_hookspecs.kit.render import clip_line, escape_for_terminal, escape_line, labels
@@ -21,7 +20,7 @@ from .named import approval_argument, effect_argument, session_argument
 from .noun import NounGroup
 from .output import columns, emit, json_option, tabled
 from .session_text import content_lines, project_names, short
-from .waiting import doubts, find_item, waiting_items
+from .waiting import find_effect, find_item, waiting_items
 
 __all__ = ["approvals"]
 
@@ -192,22 +191,22 @@ def _answer_text(document: Mapping[str, Any]) -> str:
 @click.option("--value", metavar="JSON", help="With --happened: what it gave.")
 @json_option
 @click.pass_context
-def settle(ctx: click.Context, /, effect: str, value: str | None, **given: Any) -> None:
-    """Say whether an effect in doubt happened.
+def settle(ctx: click.Context, /, effect: str, value: str | None, **given: Any) -> int:
+    """Say whether an effect in doubt happened; the first word stands.
 
-    Without that it is never run again by itself.
+    Without one it is never run again by itself; a later one is exit 1.
     """
     outcome = _one_of(given, "happened", "never_happened")
     if value is not None and outcome != "happened":
         raise usage_error("--value only goes with --happened")
     result = _value(value)
     with open_host(ctx) as host:
-        known = {item["id"]: item for item in doubts(host)}
-        hint = "harness approvals lists effects in doubt"
-        item = known[resolve_one(effect, list(known), "effect", hint=hint)]
-        settled = host.settle(item["id"], outcome, value=result)
+        item = find_effect(host, effect)
+        late = "outcome" in item
+        settled = {**item, "stands": False} if late else host.settle(item["id"], outcome, value=result)
     document = {"schema": "harness.settled/1", "session_id": item["session_id"], **settled}
     emit(ctx, document, _settled)
+    return 0 if document["stands"] else 1
 
 
 def _value(text: str | None) -> Any:
@@ -221,8 +220,11 @@ def _value(text: str | None) -> Any:
 
 def _settled(document: Mapping[str, Any]) -> str:
     said = "happened" if document["outcome"] == "happened" else "never happened"
+    name, by = short(document["effect_id"]), escape_line(document["by"])
+    if not document["stands"]:
+        return f"effect {name} was settled already, as {said}, by {by}; nothing was changed"
     return (
-        f"effect {short(document['effect_id'])}: {said}, says {escape_line(document['by'])}\n"
+        f"effect {name}: {said}, says {by}\n"
         f"next  harness resume {short(document['session_id'])}   (unless it is running)"
     )
 

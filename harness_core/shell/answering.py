@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyAnswered",
     "Answered",
+    "Settlement",
     "answer_body",
     "find_approval",
     "find_doubt",
@@ -45,6 +46,13 @@ class AlreadyAnswered(NamedTuple):
     """Somebody else was first; nothing was changed."""
 
     by: str
+
+
+class Settlement(NamedTuple):
+    """What stands of an effect that was in doubt, and whether it is what was said here; else nothing was changed."""
+
+    body: Mapping[str, Any]
+    mine: bool
 
 
 def answer_body(
@@ -132,8 +140,8 @@ def find_doubt(effect_id: str, documents: Iterable[Mapping[str, Any]]) -> str:
     raise NotFound(f"no effect {effect_id} is in doubt", code="effect.not_found")
 
 
-def post_settlement(session_id: str, body: Mapping[str, Any], store: Store, redactor: Redactor) -> Mapping[str, Any]:
-    """Put the settlement of an effect in doubt into its session's inbox; returns what stands.
+def post_settlement(session_id: str, body: Mapping[str, Any], store: Store, redactor: Redactor) -> Settlement:
+    """Put the settlement of an effect in doubt into its session's inbox, if nobody was first; returns what stands.
 
     Raises:
         Refused: ``effect.outcome``: neither ``happened`` nor ``never_happened``.
@@ -146,7 +154,7 @@ def post_settlement(session_id: str, body: Mapping[str, Any], store: Store, reda
     if place.stands is None:
         store.post(session_id, place.command_id, command)
         place = settlement_place(body["effect_id"], session_id, store)
-    return place.body()
+    return Settlement(place.body(), place.stands is not None and place.stands.body == command)
 
 
 def post_asked(asked: Asked, state: SessionState, store: Store, redactor: Redactor) -> Posted:

@@ -348,6 +348,9 @@ class Host:
     def settle(self, effect_id: str, outcome: str, *, value: Any = None, by: str | None = None) -> Mapping[str, Any]:
         """Settle an effect in doubt: ``happened`` (with its value) or ``never_happened`` (it may run now).
 
+        The first settlement stands, from whichever terminal it came; it is returned, with ``stands``: whether it is
+        this one.
+
         Raises:
             NotFound: No session has such an effect in doubt.
             ConfigError: ``config.by``: no text.
@@ -359,7 +362,7 @@ class Host:
             body["value"] = value
         posted = post_settlement(session_id, body, self.store, self._opened.redactor)
         self._nudge(session_id)
-        return freeze(posted)  # type: ignore[no-any-return]
+        return freeze({**posted.body, "stands": posted.mine})  # type: ignore[no-any-return]
 
     def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         """Post a command ``{session, id, kind, body}`` to a session's durable inbox; returns the row that stands.

@@ -301,8 +301,9 @@ def test_the_document_of_a_list_is_the_golden_one(site: Path, command: Command) 
 def test_info_shows_what_a_plugin_touches_and_why_it_goes_with_another_or_not(
     site: Path, command: Command, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    touches = {"network": ["api.acme.example", "b.example"], "subprocess": ["git"], "environment": ["ACME"], "gpu": True}
-    make_distribution(site, "acme-good", capabilities=touches, conflicts={"acme-bad": "both hold the door"})
+    lists = {"network": ["api.acme.example", "b.example"], "subprocess": ["git"], "environment": ["ACME"]}
+    conflicts = {"acme-bad": "both hold the door"}
+    make_distribution(site, "acme-good", capabilities={**lists, "gpu": True}, conflicts=conflicts)
     make_distribution(site, "acme-pure", provides=PROVIDER)
     assert main(["plugins", "info", "acme-good"]) == 0
     words = [" ".join(line.split()) for line in capfd.readouterr().out.splitlines()]

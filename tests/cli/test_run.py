@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness_core import Host
 from harness_core.cli.difference import difference_lines
 from harness_core.cli.main import main
 from tests.reference import REFERENCE, Site, trust, write_reference, write_site
@@ -373,9 +374,9 @@ def test_what_a_replay_takes_otherwise_is_told_in_the_fields_that_differ(
     assert difference_lines({"seq": 7, **sides}) == [head, f"  recorded  {left}", f"  replayed  {right}"]
 
 
-def test_an_effect_in_doubt_is_settled_by_a_person(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: Command
-) -> None:
+@pytest.fixture
+def doubtful(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: Command) -> Site:
+    """A project whose session waits for somebody who knows whether an effect happened."""
     site = write_reference(tmp_path, probes=False).enter(monkeypatch)
     monkeypatch.setenv("HARNESS_FAILPOINT", "effect.done@6:raise")
     code, _, _ = harness("run", REFERENCE, "--yolo")
@@ -383,6 +384,11 @@ def test_an_effect_in_doubt_is_settled_by_a_person(
     monkeypatch.delenv("HARNESS_FAILPOINT")
     code, stopped, _ = harness("resume", "@last")
     assert (code, [wait["kind"] for wait in stopped["waiting"]]) == (10, ["in_doubt"])
+    return site
+
+
+def test_an_effect_in_doubt_is_settled_by_a_person(doubtful: Site, harness: Command) -> None:
+    site = doubtful
     (item,) = harness("approvals")[1]["items"]
     assert (item["kind"], item["name"]) == ("in_doubt", "effects_unkeyed")
     done = len(site.effects())
@@ -391,6 +397,35 @@ def test_an_effect_in_doubt_is_settled_by_a_person(
     assert harness("approvals")[1]["items"] == []
     assert harness("resume", "@last")[:1] == (0,)
     assert [line["tool"] for line in site.effects()[done:]] == ["effects_network"], "it did not run again"
+
+
+def test_of_two_people_who_settle_an_effect_one_is_told_who_was_first(
+    doubtful: Site, harness: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (item,) = harness("approvals")[1]["items"]
+    name = item["id"][-8:]
+    with Host.open(doubtful.project) as host:  # both look, then both say something
+        first = host.settle(item["id"], "never_happened", by="Ann")
+        late = host.settle(item["id"], "happened", value=1, by="Bob")
+    assert (first["stands"], late["stands"]) == (True, False)
+    assert (late["outcome"], late["by"]) == ("never_happened", "Ann")
+    for taken_over in (False, True):
+        if taken_over:
+            assert harness("resume", "@last")[0] == 0
+        code, said, _ = harness("approvals", "settle", name, "--happened")
+        assert (code, said["stands"], said["outcome"], said["by"]) == (1, False, "never_happened", "Ann")
+        assert main(["approvals", "settle", name, "--happened"]) == 1
+        assert f"effect {name} was settled already, as never happened, by Ann; nothing" in capsys.readouterr().out
+
+
+def test_who_approves_what_is_in_doubt_is_told_how_it_is_settled(doubtful: Site, harness: Command) -> None:
+    (item,) = harness("approvals")[1]["items"]
+    name = item["id"][-8:]
+    code, error, _ = harness("approvals", "answer", name, "--approve")
+    assert (code, error["code"]) == (4, "approval.not_found")
+    assert "in doubt" in error["message"]
+    assert error["hint"] == f"harness approvals settle {name} --happened | --never-happened"
+    assert [one["id"] for one in harness("approvals")[1]["items"]] == [item["id"]]
 
 
 @pytest.mark.parametrize("both", [["--deny", "--approve"], ["--approve", "--auto-session"], []], ids=str)
