@@ -174,11 +174,17 @@ class OwnedSession:
         It is taken before whatever else waits in the inbox, so that nothing is gone on with.
 
         Raises:
-            StoreError: As for ``begin``; then nothing was posted, or the row waits for whoever is next.
+            StoreError: As for ``begin``; then nothing was posted, or as the hint says the row waits for who is next.
         """
         self._load()
         if not self.state.final:
-            self._take(self._world.store.post(self.session_id, command_id, row))
+            posted = self._world.store.post(self.session_id, command_id, row)
+            try:
+                self._take(posted)
+            except StoreError as error:
+                resume = f"harness resume {self.session_id[-8:]}"
+                error.hint = f"the cancel is recorded: once the log can be written, {resume} ends the session by it"
+                raise
         self._take_inbox()
 
     def _load(self) -> None:

@@ -246,6 +246,22 @@ def test_whatever_breaks_gives_the_session_back(play: Any, what: str) -> None:
         assert other.resume("@last")["status"] in ("completed", "cancelled")
 
 
+def test_a_cancel_that_is_recorded_and_cannot_be_carried_out_is_told_to_be(play: Any) -> None:
+    session = play(calls(("network", {"note": "asked"})), says("done"))
+    session.run()
+    session.reopen()
+    full = StoreError("no space left", code="store.full", hint="make room")
+    session.host._store = broken = Breaking(session.host.store, "append", full, ends)
+    with pytest.raises(StoreError) as caught:
+        session.host.cancel("@last")
+    name = session.host.find("@last")[-8:]
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("the cancel is recorded: ")
+    assert f"harness resume {name} ends the session" in caught.value.hint
+    broken.mended = True
+    assert session.resume()["status"] == "cancelled"
+
+
 # -------------------------------------------------------------------------------------------------------- pause
 
 

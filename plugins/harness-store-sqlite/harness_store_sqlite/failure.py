@@ -19,7 +19,7 @@ _KNOWN: dict[int, tuple[str, str, str | None]] = {
     _LOCKED: ("store.busy", "the log is locked", None),
     _READONLY: ("store.readonly", "the log is read-only", FOLDER_HINT),
     _IOERR: ("store.io", "the disk did not do what it was asked", None),
-    _FULL: ("store.full", "there is no space left for the log", "make room, then resume: nothing was written"),
+    _FULL: ("store.full", "there is no space left for the log", "make room, then resume: what is in it stays"),
     _CANTOPEN: ("store.io", "the log cannot be opened", FOLDER_HINT),
     _TOOBIG: ("store.too_large", "the content is larger than the log can hold", None),
 }

@@ -119,7 +119,7 @@ def test_a_full_disk_is_named_and_room_makes_it_go_on(host: FakeHost) -> None:
         fill()
     before, count = seen(store), len(proved(store, STREAM))
     assert caught.value.code == "store.full"
-    assert "nothing was written" in (caught.value.hint or "")
+    assert "make room, then resume" in (caught.value.hint or "")
     assert count > 10
     assert count % 2 == 0
     large = host.ports.random.bytes(100_000)
