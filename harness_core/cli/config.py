@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,7 +22,10 @@ from harness_hookspecs.kit.render import escape_line
 from .output import complain, emit, json_option, options_of
 from .published import published_names, published_schema
 
-__all__ = ["config", "load", "trust"]
+if TYPE_CHECKING:
+    from harness_core.shell.opening import Opened
+
+__all__ = ["config", "load", "refuse_rules", "trust"]
 
 _MAKE_ONE = "harness init makes one here"
 
@@ -78,8 +81,7 @@ def check(ctx: click.Context) -> None:
     outside = "" if here else no_project(Path(str(found.project)))
     if outside and not found.files:
         raise NotFound(outside, code="project.not_found", hint=_MAKE_ONE)
-    if found.trusted:
-        _refuse_disagreements(ctx)
+    _refuse_disagreements(ctx)
     document = {
         "schema": "harness.config_check/1",
         "ok": True,
@@ -94,17 +96,33 @@ def check(ctx: click.Context) -> None:
 
 
 def _refuse_disagreements(ctx: click.Context) -> None:
-    """Stop at names that no plugin answers for and at rules that do not compile, all of them at once."""
+    """Stop at names that no plugin answers for and at rules that do not compile, all of them at once.
+
+    Of a project that is not trusted names do not count yet, but its rules never will if they do not compile.
+    """
     from harness_core.settings.problems import Problem, config_error
     from harness_core.shell.opening import open_project
     from harness_core.shell.ports import make_ports
 
     options = options_of(ctx)
     opened = open_project(options.project, make_ports("threads"), flags=options)
+    if not opened.config.trusted:
+        refuse_rules(opened)
+        return
     found = opened.assembly(live=False).disagreements()
     problems = [Problem(one.code, one.message, where=one.where, hint=one.hint) for one in found]
     if problems:
         raise config_error(problems)
+
+
+def refuse_rules(opened: Opened) -> None:
+    """Stop at rules that do not compile in a project whose files do not count yet.
+
+    Raises:
+        ConfigError: The facts name each problem.
+    """
+    check, records = opened.assembly(live=False).rule_check(), opened.catalogue.index.records
+    open_config(opened.project, opened.ports, env=os.environ, plugins=records, check_rule=check)
 
 
 def _checked(document: Mapping[str, Any], outside: str, *, before: bool) -> str:

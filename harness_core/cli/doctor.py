@@ -107,15 +107,22 @@ def _written(opened: Opened | None) -> list[Checked]:
     from harness_core.shell.perform_attempt import attempt
 
     if not opened.config.trusted:
-        return [_untrusted(opened)]
+        from .config import refuse_rules
+
+        refused = attempt(refuse_rules, opened, what="the check of the rules").error
+        return [*([] if refused is None else [_wrong(refused)]), _untrusted(opened)]
     found = attempt(opened.assembly(live=False).disagreements, what="the check of the configuration")
     wrong = [found.error] if found.error is not None else found.value or []
     if wrong:
-        return [Checked("config", "problem", str(error), error.hint, {"code": error.code}) for error in wrong]
+        return [_wrong(error) for error in wrong]
     if not has_project(opened.project):
         said = f"{no_project(opened.project)}{'; your own files are valid' if opened.config.files else ''}"
         return [Checked("config", "warning", said, "harness init makes one here", {})]
     return [Checked("config", "ok", f"the configuration of {opened.project} is valid", None, {})]
+
+
+def _wrong(error: HarnessError) -> Checked:
+    return Checked("config", "problem", str(error), error.hint, {"code": error.code})
 
 
 def _untrusted(opened: Opened) -> Checked:

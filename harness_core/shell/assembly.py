@@ -27,7 +27,7 @@ from .parts import Need, Parts
 from .perform_role import BoundRole
 from .plugins.binding import answer_for
 from .plugins.catalogue import Catalogue
-from .rule_plan import rule_plan
+from .rule_plan import rule_flaw, rule_plan
 from .session_parts import NamedApprover, NamedValidator, SessionParts
 from .toolbox import Tool, Toolbox
 
@@ -97,6 +97,10 @@ class Assembly:
             for name, stage in self._stages():
                 checks += [partial(self._rule, name, rule, rules) for rule in rules_of(stage)]
         return [error for check in checks if (error := _error_of(check)) is not None]
+
+    def rule_check(self) -> Callable[[str], str | None] | None:
+        """What ``open_config`` checks rules by that do not count yet; ``None`` where nobody compiles rules."""
+        return partial(rule_flaw, self._rules()) if self.catalogue.offers_of("rules") else None
 
     def _written_names(self) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
         for name, stage in self._stages():

@@ -10,7 +10,7 @@ from harness_hookspecs.rules import Program, Rules
 
 from .perform_attempt import attempt
 
-__all__ = ["rule_plan"]
+__all__ = ["rule_flaw", "rule_plan"]
 
 RULE_ROOTS: Final = ("artifact", "retries", "stage", "visit")
 """What a transition rule may read (B-116)."""
@@ -36,6 +36,12 @@ def rule_plan(stage: str, rule: Any, rules: Rules, origin: str) -> RulePlan:
     if done.error is not None or done.value is None:
         raise done.error or PluginError("the rule engine compiled nothing", code="plugin.bound_broken")
     return RulePlan(rule.when, done.value, rule.goto, origin)
+
+
+def rule_flaw(rules: Rules, text: str) -> str | None:
+    """Why an expression does not compile; for rules that do not count yet, so that no plan is made of them."""
+    done = attempt(_compiled, rules, text, what="the rule engine")
+    return None if done.error is None else done.error.message
 
 
 def _compiled(rules: Rules, text: str) -> Program:

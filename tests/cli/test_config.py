@@ -51,6 +51,11 @@ class Place:
         jsonschema.validate(found, published_schema(found["schema"]))
         return found
 
+    def printed(self) -> dict[str, Any]:
+        """The one document that a command has printed."""
+        found: dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        return found
+
     def value(self, key: str) -> Any:
         [explained] = self.document("config", "explain", key)["keys"]
         return explained["value"]
@@ -348,6 +353,23 @@ def test_trust_lists_what_it_trusts_and_config_says_what_is_not(place: Place) ->
     assert place.value("models.m.provider") == "acme"
     assert place.run("trust", str(place.home)).strip().endswith("sets nothing that needs trust")
     assert place.document("trust", str(place.home / "nowhere"), code=4)["code"] == "project.not_found"
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_rule_that_can_never_compile_is_named_whether_the_project_is_trusted_or_not(
+    place: Place, trusted: bool
+) -> None:
+    place.write("models.yaml", "models:\n  m: {provider: acme}\n")
+    rules = "[{when: 'foo(1)', goto: end}]"
+    place.write("stages.yaml", f"stages:\n  s: {{role: x, transitions: {rules}}}\n")
+    if trusted:
+        place.run("trust")
+    error = place.document("config", "check", code=3)
+    assert error["code"] == "config.rule"
+    assert error["where"].startswith(".harness/stages.yaml:2:")
+    assert main(["doctor", "--json"]) == 3
+    wrong = [one for one in place.printed()["checks"] if one["facts"].get("code") == "config.rule"]
+    assert [one["state"] for one in wrong] == ["problem"]
 
 
 def test_init_writes_a_project_that_is_valid_and_trusted(place: Place) -> None:
