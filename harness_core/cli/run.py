@@ -80,7 +80,7 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
     overrides = {**model_overrides(ctx, given["model"]), **settings_of(given["settings"])}
 
     def start(host: Host, _: Progress) -> str:
-        return host.start(text, on_ask=_on_ask(given["on_ask"] or host.config.harness.run.on_ask), **begin)
+        return host.start(text, on_ask=given["on_ask"] or host.config.harness.run.on_ask, **begin)
 
     return follow(ctx, overrides, start)
 
@@ -104,8 +104,7 @@ def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
 
     def begin(host: Host, progress: Progress) -> str:
         progress.remember(host.events(found))
-        on_ask = None if given["on_ask"] is None else _on_ask(given["on_ask"])
-        host.resume(found, budget=budget, on_ask=on_ask, accept_drift=given["accept_drift"], wait=False)
+        host.resume(found, budget=budget, on_ask=given["on_ask"], accept_drift=given["accept_drift"], wait=False)
         return found
 
     return follow(ctx, flags, begin)
@@ -171,12 +170,6 @@ def _stdin() -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise usage_error(f"the text on stdin is not UTF-8, first at byte {error.start}") from error
-
-
-def _on_ask(wanted: str) -> str:
-    if wanted != _AUTO:
-        return wanted
-    return "ask" if terminal() is not None else "deny"
 
 
 def _yolo(*, yolo: bool, destructive: bool) -> str:

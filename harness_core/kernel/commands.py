@@ -177,7 +177,7 @@ class AskApproval:
 
 @attrs.frozen
 class Unanswered:
-    """No approver answered; a person must, later or elsewhere. ``deny`` ends it (``--on-ask deny``).
+    """No approver answered; a person must, later or elsewhere. ``deny`` ends it, and ``why`` says what demands that.
 
     ``flaws`` are of approvers that said something which is no answer, a sentence each.
     """
@@ -185,6 +185,7 @@ class Unanswered:
     approval_id: str
     deny: bool
     flaws: tuple[str, ...] = ()
+    why: str = "on_ask is deny"
 
 
 @attrs.frozen

@@ -294,7 +294,7 @@ def _unanswered(command: Unanswered, state: SessionState, definition: Definition
     if approval is None or approval.status != "pending" or state.final:
         return NOTHING
     if command.deny:
-        reason = "; ".join(("nobody may be asked in this run (--on-ask deny)", *command.flaws))
+        reason = "; ".join((f"nobody may be asked in this run ({command.why})", *command.flaws))
         ending = _ending(approval, "on_ask", reason)
         denied = Fact("approval.denied", ending, _refs_of(approval))
         return Decision((denied, *goes_on(state, [approval], "on_ask")))

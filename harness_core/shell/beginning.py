@@ -14,7 +14,7 @@ from harness_hookspecs.kit.canonical import canonical
 from harness_hookspecs.kit.paths import encode_path
 
 from .answering import recordable
-from .session import OnAsk
+from .perform_ask import OnAsk, attended
 
 if TYPE_CHECKING:
     from harness_core.kernel.state import SessionState
@@ -73,7 +73,7 @@ def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start
         "plugins": [
             {"id": row.record.id, "version": row.record.version, "status": row.status} for row in opened.catalogue.rows
         ],
-        "on_ask": request.on_ask,
+        "on_ask": attended(request.on_ask, terminal=opened.terminal is not None),
         "yolo": request.yolo,
         "seed": request.seed,
     }
@@ -135,7 +135,7 @@ def checked_budget(budget: Mapping[str, Any] | None) -> dict[str, float]:
 
 
 def checked_on_ask(said: str) -> OnAsk:
-    """``ask``, ``suspend`` or ``deny``.
+    """``auto`` (``ask`` on a terminal, else ``deny``), ``ask``, ``suspend`` or ``deny``.
 
     Raises:
         ConfigError: ``config.on_ask``.
@@ -143,7 +143,7 @@ def checked_on_ask(said: str) -> OnAsk:
     found: OnAsk | None = next((known for known in get_args(OnAsk) if known == said), None)
     if found is not None:
         return found
-    raise ConfigError(f"on_ask is ask, suspend or deny, not {said!r}", code="config.on_ask")
+    raise ConfigError(f"on_ask is auto, ask, suspend or deny, not {said!r}", code="config.on_ask")
 
 
 def _changes(old: Any, new: Any, path: str = "") -> list[dict[str, Any]]:

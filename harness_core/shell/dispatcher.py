@@ -143,10 +143,10 @@ class Dispatcher:
         return self._shown(call, record.ended["error"])
 
     def _shown(self, call: ToolCall, envelope: Mapping[str, Any]) -> ToolOutcome:
-        """A failure as the caller sees it; one that only ``--on-ask deny`` made ends the role call, however it ends."""
+        """A failure as the caller sees it; one that nobody may be asked about ends the role call anyhow."""
         code = envelope.get("code", envelope["name"])
-        if code == _UNATTENDED:
-            self._recorder.refused_code = code
+        if code == _UNATTENDED and self._recorder.refused is None:
+            self._recorder.refused = str(envelope["message"])
         return ToolOutcome(call.call_id, False, {"error": envelope["message"], "code": code})
 
     # -- before ---

@@ -20,7 +20,9 @@ from .perform_attempt import Attempt, attempt
 from .services import Services
 from .session_parts import NamedApprover
 
-__all__ = ["AskSite", "ask"]
+__all__ = ["AskSite", "OnAsk", "ask", "attended"]
+
+OnAsk = Literal["auto", "ask", "suspend", "deny"]
 
 HEED_SECONDS = 1.0
 """How long an approver may take to end after its time is over; then nobody waits for it any more."""
@@ -33,10 +35,17 @@ class AskSite:
     session_id: str
     approvers: Sequence[NamedApprover]
     timeout_seconds: float  # of one that waits for no person
-    on_ask: Literal["ask", "suspend", "deny"]
+    on_ask: OnAsk
     has_terminal: bool
     leave: CancelToken  # set when this process stops while the session goes on waiting
     post_answer: Callable[[str, Mapping[str, Any]], Any]
+
+
+def attended(on_ask: OnAsk, *, terminal: bool) -> OnAsk:
+    """What ``auto`` comes to: on a terminal a person is asked, elsewhere nobody may be."""
+    if on_ask != "auto":
+        return on_ask
+    return "ask" if terminal else "deny"
 
 
 def ask(approval: Approval, state: SessionState, site: AskSite, services: Services) -> Unanswered | None:
@@ -54,8 +63,10 @@ def ask(approval: Approval, state: SessionState, site: AskSite, services: Servic
         if _answered(_in_time(named, request, site, services), named, request, site, services, flaws):
             return None
     people = [named for named in site.approvers if _waits_for_a_person(named)]
-    if site.on_ask != "ask" or not site.has_terminal or not people:
-        return Unanswered(approval.approval_id, deny=site.on_ask == "deny", flaws=tuple(flaws))
+    on_ask = attended(site.on_ask, terminal=site.has_terminal)
+    if on_ask != "ask" or not site.has_terminal or not people:
+        why = "there is no terminal and run.on_ask is auto" if site.on_ask == "auto" else "on_ask is deny"
+        return Unanswered(approval.approval_id, deny=on_ask == "deny", flaws=tuple(flaws), why=why)
     # From here on a person is waited for, and the log says so before anyone is bothered (B-81).
     services.loop.submit(Unanswered(approval.approval_id, deny=False, flaws=tuple(flaws)))
     return _ask_people(people, request, site, services)

@@ -199,11 +199,8 @@ class _RoleCall:
             raise recorder.fatal
         if recorder.closed is not None:  # the flag decides, whatever the role made of the exception (D-5)
             return self._suspended(recorder.closed)
-        if error is None and recorder.refused_code is not None:
-            error = RoleError("a call that needed a person was denied unattended", code=recorder.refused_code)
+        error = recorder.ending(error)
         if error is not None:
-            if recorder.refused_code is not None:
-                error.code = recorder.refused_code  # type: ignore[misc]  # an instance may be more exact
             return self._failed(error)
         recorder.check_manifest()
         unused = recorder.journal.first_unused()

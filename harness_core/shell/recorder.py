@@ -44,13 +44,21 @@ class RoleCallRecorder:
         self._waits: Suspend | None = None
         self._side_by_side = False
         self.ended = False
-        self.refused_code: str | None = None  # set when only --on-ask deny stood in the way
+        self.refused: str | None = None  # the first call that was denied only because nobody may be asked
         self.fatal: HarnessError | None = None
         self._used = False
         self._manifest: Mapping[str, Any] = {}
         self._lock = ports.wait.lock()
         self._results: list[Fact] = []
         self._blobs: dict[str, bytes] = {}
+
+    def ending(self, error: HarnessError | None) -> HarnessError | None:
+        """What the role call ended by: a denial that only the unattended run made comes first, then what followed."""
+        if self.refused is None:
+            return error
+        followed = error is not None and self.refused not in error.message
+        said = f"{self.refused}; then: {error.message}" if error is not None and followed else self.refused
+        return RoleError(said, code="approval.denied_unattended")
 
     def open(self, facts: Sequence[Fact], blobs: Mapping[str, bytes], manifest: Mapping[str, Any]) -> None:
         """Say who runs and with what; written with the first intent, and again for the default after a delegation.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
@@ -24,16 +24,15 @@ from .loop import SessionLoop
 from .loop_parts import LoopHooks
 from .machine import SessionMachine
 from .perform import Performer
-from .perform_ask import AskSite
+from .perform_ask import AskSite, OnAsk
 from .posting import inbox_row, said
 from .redaction import Redactor
 from .services import ActiveTime, Services
 from .session_parts import SessionParts
 from .trace import TraceSink
 
-__all__ = ["OnAsk", "OwnedSession", "SessionWorld", "take_ownership"]
+__all__ = ["OwnedSession", "SessionWorld", "take_ownership"]
 
-OnAsk = Literal["ask", "suspend", "deny"]
 
 INBOX_LOOK_SECONDS = 0.25
 """The change counter is looked at four times a second (D-8)."""

@@ -328,6 +328,25 @@ def test_what_only_the_unattended_run_denied_ends_the_session(play: Any) -> None
     assert session.host.replay("@last", "skip-inference")["equal"]
 
 
+def test_what_follows_an_unattended_denial_is_told_after_it(play: Any) -> None:
+    session = play(ASK_ONCE[0])
+    failure = session.run(on_ask="deny")["failure"]
+    assert failure["code"] == "approval.denied_unattended"
+    denied, _, followed = failure["message"].partition("; then: ")
+    assert denied == "effects_network was denied by on_ask: nobody may be asked in this run (on_ask is deny)"
+    assert "no reply" in followed
+    [failed] = session.payloads("harness.session.failed")
+    assert failed["error"].get("hint") is None, "that of the script would not help"
+    assert session.host.replay("@last", "skip-inference")["equal"]
+
+
+def test_who_gave_no_flag_is_told_that_there_is_no_terminal(play: Any) -> None:
+    session = play(*ASK_ONCE)
+    failure = session.run(on_ask="auto")["failure"]
+    assert failure["message"].endswith("nobody may be asked in this run (there is no terminal and run.on_ask is auto)")
+    assert session.payloads("session.created")[0]["on_ask"] == "deny"
+
+
 def test_a_gate_denied_unattended_ends_the_session(play: Any) -> None:
     stages = one_stage(approvals={"artifact": "required"}, retry={"strategy": "retry", "max_attempts": 3})
     session = play(says("done"), stages=stages)

@@ -111,7 +111,7 @@ def test_an_answer_that_is_none_is_nobodys_where_nobody_may_be_asked(play: Any, 
     document = session.run(on_ask="deny")
     assert (document["status"], document["failure"]["code"]) == ("failed", "approval.denied_unattended")
     [denied] = session.payloads("approval.denied")
-    assert f"(--on-ask deny); approver {name} " in denied["reason"]
+    assert f"(on_ask is deny); approver {name} " in denied["reason"]
     assert session.effects() == []
 
 
