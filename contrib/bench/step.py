@@ -191,6 +191,9 @@ class _StepMachine:
         for fact in decision.facts:
             check_payload(fact.type, fact.payload)
 
+    def cause(self, fact: Fact, state: Any) -> None:
+        return None
+
     def version(self, event_type: str) -> int:
         return 1
 

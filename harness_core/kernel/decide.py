@@ -104,7 +104,7 @@ def _context_ready(command: ContextReady, state: SessionState, definition: Defin
     request = state.open.get(command.effect_id)
     if request is None:
         return _ignored(command.effect_id, "the context is no longer asked for")
-    refs = {"stage_visit_id": request.payload["visit_id"], "causation_id": request.event_id}
+    refs = {"stage_visit_id": request.payload["visit_id"]}
     return Decision((Fact("context.assembled", dict(command.payload), refs),), command.blobs)
 
 
@@ -112,7 +112,7 @@ def _effect_failed(command: EffectFailed, state: SessionState, definition: Defin
     request = state.open.get(command.effect_id)
     if request is None:
         return _ignored(command.effect_id, "the effect is no longer asked for")
-    refs = {"stage_visit_id": request.payload["visit_id"], "causation_id": request.event_id}
+    refs = {"stage_visit_id": request.payload["visit_id"]}
     payload = {"effect_id": command.effect_id, "error": dict(command.error)}
     return Decision((Fact("context.failed", payload, refs),))
 
@@ -121,7 +121,7 @@ def _validated(command: Validated, state: SessionState, definition: Definition) 
     request = state.open.get(command.effect_id)
     if request is None:
         return _ignored(command.effect_id, "the verdict is no longer asked for")
-    refs = {"stage_visit_id": request.payload["visit_id"], "causation_id": request.event_id}
+    refs = {"stage_visit_id": request.payload["visit_id"]}
     outcome, payload = _verdict(command, request)
     findings = kernel_findings(payload["level"], state, definition) if outcome == "passed" else []
     if findings:
@@ -160,11 +160,7 @@ def _role_ended(
     if request is None:
         return _ignored(command.role_call_id, "the role call is no longer open")
     event_type, extra = ending
-    refs = {
-        "stage_visit_id": request.payload["visit_id"],
-        "role_call_id": command.role_call_id,
-        "causation_id": request.event_id,
-    }
+    refs = {"stage_visit_id": request.payload["visit_id"], "role_call_id": command.role_call_id}
     payload = {"role_call_id": command.role_call_id, "effect_id": request.effect_id, **extra}
     over = _asked_in_vain(command.role_call_id, state)
     return Decision((*command.closing, *over, Fact(event_type, payload, refs)), command.blobs)

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness_hookspecs.events import EVENTS
 
+from .causes import KEEP
 from .facts import Event
 from .state import MIGRATED, Approval, Failure, OpenRequest, SessionState, Visit
 
@@ -18,11 +19,13 @@ HANDLERS: dict[str, Handler] = {}
 
 def evolve(state: SessionState, event: Event) -> None:
     """Fold ``event``; a type nobody knows, or knows only in an older version, is marked and skipped (B-92)."""
-    known = EVENTS.get(event.type)
-    if known is not None and event.version <= known.version:
-        handler = HANDLERS.get(event.type)
+    version, keep, handler = _KNOWN.get(event.type, _UNKNOWN)
+    if event.version <= version:
+        if keep is not None:
+            keep(state, event)
         if handler is not None:
             handler(state, event)
+        state.causes.last_id = event.id
     elif event.type not in state.unknown_types:
         state.unknown_types.append(event.type)
     state.seq = event.seq
@@ -81,6 +84,7 @@ def _failed(state: SessionState, event: Event) -> None:
 
 def _close(state: SessionState) -> None:
     state.open.clear()
+    state.role_calls.clear()
     state.reserved.clear()
     state.questions.clear()
     state.cancelling = state.pausing = None
@@ -150,8 +154,9 @@ def _requested(state: SessionState, event: Event) -> None:
     kind = event.type.removesuffix(".requested")
     payload = dict(event.payload)
     effect_id = payload["effect_id"]
-    state.open[effect_id] = OpenRequest(kind, effect_id, payload, event.seq, event.id)
+    request = state.open[effect_id] = OpenRequest(kind, effect_id, payload, event.seq, event.id)
     if kind == "role":
+        state.role_calls[payload["role_call_id"]] = request
         _visit(state).requested[payload["request_id"]] = payload["role_call_id"]
     if kind == "context":  # what was said until now is in it, and stays in the later attempts of this visit
         _visit(state).steering += state.steering
@@ -193,6 +198,7 @@ def _role_ended(state: SessionState, event: Event) -> None:
     request = state.open.pop(payload["effect_id"], None)
     if request is None:
         return
+    state.role_calls.pop(request.payload["role_call_id"], None)
     state.questions.pop(request.payload["role_call_id"], None)
     outcome: dict[str, Any] = {"request_id": request.payload["request_id"], "ok": event.type == "role.returned"}
     if outcome["ok"]:
@@ -277,7 +283,7 @@ def _retry(state: SessionState, event: Event) -> None:
 @_on("approval.requested")
 def _approval_requested(state: SessionState, event: Event) -> None:
     approval_id = event.payload["approval_id"]
-    approval = Approval(approval_id, dict(event.payload))
+    approval = Approval(approval_id, dict(event.payload), event.id)
     state.approvals[approval_id] = state.pending[approval_id] = approval
     role_call_id, call_id = event.payload.get("role_call_id"), event.payload.get("call_id")
     if role_call_id is not None and call_id is not None:
@@ -349,13 +355,8 @@ def _tool_started(state: SessionState, event: Event) -> None:
         _count_decision(state, approval, 1)
 
 
-@_on("harness.tool_call.succeeded", "harness.tool_call.failed")
-def _tool_ended(state: SessionState, event: Event) -> None:
-    _count_call(state, event)
-
-
-@_on("harness.session.started")
-def _role_started(state: SessionState, event: Event) -> None:
+@_on("harness.tool_call.succeeded", "harness.tool_call.failed", "harness.session.started")
+def _in_role_call(state: SessionState, event: Event) -> None:
     _count_call(state, event)
 
 
@@ -391,3 +392,7 @@ def _exhausted(state: SessionState, event: Event) -> None:
 def _raised(state: SessionState, event: Event) -> None:
     state.budget.update(event.payload["limits"])
     state.exhausted = None
+
+
+_UNKNOWN = (0, None, None)
+_KNOWN = {kind: (known.version, KEEP.get(kind), HANDLERS.get(kind)) for kind, known in EVENTS.items()}

@@ -8,7 +8,7 @@ import attrs
 
 from harness_hookspecs.kit.codec import dumps
 
-__all__ = ["FINAL", "MIGRATED", "Approval", "Failure", "OpenRequest", "SessionState", "Usage", "Visit"]
+__all__ = ["FINAL", "MIGRATED", "Approval", "Causes", "Failure", "OpenRequest", "SessionState", "Usage", "Visit"]
 
 MIGRATED = "config.migrated"
 """Code of an attempt that an accepted change of the configuration ended."""
@@ -39,6 +39,22 @@ class OpenRequest:
     suspended_seq: int = 0
     rounds: int = 0
     calls: int = 0
+    begun_id: str | None = None  # of a role call: its last opening event
+    calls_of: dict[str, str] = attrs.Factory(dict)  # its call, or its own start -> the latest event of that
+    scope_of: dict[str, str] = attrs.Factory(dict)  # its call -> the conversation it belongs to
+    last_of: dict[str, str] = attrs.Factory(dict)  # conversation -> the end of a call it goes on from
+
+
+@attrs.define
+class Causes:
+    """Ids of the events that what comes next may be caused by (``causes.cause_of``)."""
+
+    last_id: str | None = None  # the event before
+    status_id: str | None = None  # gave the session its status
+    moved_id: str | None = None  # let the stages go on
+    decided_id: str | None = None  # ended an approval
+    exhausted_id: str | None = None  # said that a budget is used up
+    asked: dict[str, str] = attrs.Factory(dict)  # kind of command -> the last one received
 
 
 @attrs.define
@@ -47,6 +63,7 @@ class Approval:
 
     approval_id: str
     payload: dict[str, Any]
+    event_id: str = ""  # of the question
     status: str = "pending"  # pending, granted, denied, bypassed, expired, superseded
     ended: dict[str, Any] | None = None
     grant_event_id: str | None = None
@@ -123,6 +140,7 @@ class SessionState:
     visits_of: dict[str, int] = attrs.Factory(dict)
     target: str | None = None  # where a committed transition leads
     open: dict[str, OpenRequest] = attrs.Factory(dict)
+    role_calls: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that are role calls, by their own id
     approvals: dict[str, Approval] = attrs.Factory(dict)  # all of them: to look one up, never to walk over
     pending: dict[str, Approval] = attrs.Factory(dict)  # those that nobody has decided
     unused: dict[str, str] = attrs.Factory(dict)  # event of a tool's grant no call has used -> its approval
@@ -145,6 +163,7 @@ class SessionState:
     cancelling: str | None = None
     failure: Failure | None = None
     unknown_types: list[str] = attrs.Factory(list)
+    causes: Causes = attrs.Factory(Causes)
 
     @property
     def final(self) -> bool:
@@ -153,7 +172,4 @@ class SessionState:
 
     def open_of(self, role_call_id: str) -> OpenRequest | None:
         """The open role call of that id."""
-        for request in self.open.values():
-            if request.kind == "role" and request.payload["role_call_id"] == role_call_id:
-                return request
-        return None
+        return self.role_calls.get(role_call_id)

@@ -125,7 +125,7 @@ class Dispatcher:
             if record is None:
                 self._admit(call, tool)
             elif record.intent["effectClass"] == "unkeyed":
-                settled = self._settle(call, tool, start)
+                settled = self._settle(call, tool, record)
                 if settled is not None:
                     return settled
                 self._admit(call, tool)  # started anew, and on the disk: if this is lost too, it is in doubt again
@@ -235,13 +235,13 @@ class Dispatcher:
             code=_UNATTENDED if ended.get("kind") == "on_ask" else "approval.denied",
         )
 
-    def _settle(self, call: ToolCall, tool: Tool, start: int) -> ToolOutcome | None:
+    def _settle(self, call: ToolCall, tool: Tool, record: CallRecord) -> ToolOutcome | None:
         """An unkeyed call whose result was lost: its record decides, or a probe, or it stays in doubt (I-16).
 
         ``None`` when it never happened.
         """
-        effect = effect_id(self._recorder.role_call_id, call.call_id, start)
-        settled = self._loop.state.settled.get(effect) or self._probed(call, tool, effect)
+        effect = effect_id(self._recorder.role_call_id, call.call_id, record.starts)
+        settled = self._loop.state.settled.get(effect) or self._probed(call, tool, effect, record)
         if settled is None:
             doubt = {
                 "effect_id": effect,
@@ -257,7 +257,7 @@ class Dispatcher:
             return None
         return self._succeeded(call, settled.get("value"), truncated=False, duration_ms=None)
 
-    def _probed(self, call: ToolCall, tool: Tool, effect: str) -> Mapping[str, Any] | None:
+    def _probed(self, call: ToolCall, tool: Tool, effect: str, record: CallRecord) -> Mapping[str, Any] | None:
         """What the tool itself finds out, recorded; ``None`` when it does not know."""
         found = probe(tool, call.args, effect)
         if found is None:
@@ -265,7 +265,8 @@ class Dispatcher:
         settled = {"effect_id": effect, "outcome": found.outcome, "by": call.name, "kind": "probe"}
         if found.value is not None:
             settled["value"] = self._redactor.value(found.value)
-        self._recorder.result([self._recorder.fact("effect.settled", settled)], flush=True)
+        fact = self._recorder.fact("effect.settled", settled, causation_id=record.event_id)
+        self._recorder.result([fact], flush=True)
         return settled
 
     # -- the effect and after ---

@@ -20,10 +20,11 @@ OMITTED = "too large"
 class CallRecord:
     """One recorded call: its latest intent, its end if there is one, and whether the role asked for it again."""
 
-    __slots__ = ("ended", "ended_type", "intent", "seq", "starts", "used")
+    __slots__ = ("ended", "ended_type", "event_id", "intent", "seq", "starts", "used")
 
-    def __init__(self, seq: int, intent: Mapping[str, Any]) -> None:
+    def __init__(self, seq: int, event_id: str, intent: Mapping[str, Any]) -> None:
         self.seq = seq
+        self.event_id = event_id
         self.intent = intent
         self.starts = 1  # more when it was started anew, because what was lost is known to have never happened
         self.ended: Mapping[str, Any] | None = None
@@ -132,12 +133,12 @@ class Journal:
         self.notes.append(digest(payload))
 
     def _model_called(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
-        record = CallRecord(event.seq, payload)
+        record = CallRecord(event.seq, event.id, payload)
         self.models[(payload.get("scope", ""), payload["turn"])] = record
         self._by_call_id[payload["callId"]] = record
 
     def _tool_started(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
-        record = CallRecord(event.seq, payload)
+        record = CallRecord(event.seq, event.id, payload)
         before = self._by_call_id.get(payload["callId"])
         if before is not None:
             record.starts = before.starts + 1
@@ -156,7 +157,7 @@ class Journal:
     def _ended(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
         record = self._by_call_id.get(payload["callId"])
         if record is None:  # a call that did not run is its failure alone
-            record = CallRecord(event.seq, payload)
+            record = CallRecord(event.seq, event.id, payload)
             self._file(record)
         record.ended, record.ended_type = payload, event.type
 

@@ -16,10 +16,9 @@ from harness_core.kernel.facts import Decision, Event, Fact
 from harness_core.kernel.projections.event import decoded
 from harness_hookspecs.errors import HarnessError, InternalError, StoreConflict
 from harness_hookspecs.host import Ports
-from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft, Store
 
-from .loop_parts import Batch, LoopHooks, Machine, Ticket, not_run, reason_of
+from .loop_parts import Batch, LoopHooks, Machine, Ticket, not_run, reason_of, texts_of, with_cause
 
 __all__ = ["SessionLoop"]
 
@@ -316,38 +315,34 @@ class SessionLoop:
             self._apply(decision)
 
     def _apply(self, decision: Decision) -> Any:
-        held, machine = self._held, self._machine
+        held = self._held
         offset = len(held.drafts)
-        machine.check(decision)
+        self._machine.check(decision)
         if decision.facts:
-            cause = held.events[-1].id if held.events else None
-            # All of them before any is folded: a refused decision leaves no trace.
-            events, drafts = self._make(decision.facts, self._seq + offset, cause)
-            held.drafts += drafts
-            held.events += events
-            evolve, waiting = machine.evolve, machine.waiting_types
-            for event in events:
-                held.waits = held.waits or event.type in waiting
-                evolve(self.state, event)
+            self._fold(decision.facts)
         held.blobs.update(decision.blobs)
         for command_id, index in decision.taken.items():
             held.taken[command_id] = offset + index
         return decision.reply
 
-    def _make(self, facts: Sequence[Fact], seq: int, cause: str | None) -> tuple[list[Event], list[Draft]]:
-        """The events after ``seq`` and their drafts; one without a cause of its own follows from the one before it."""
-        new_id, version, timestamp = self._ports.ids.uuid7, self._machine.version, self._ports.clock.timestamp()
-        events, drafts = [], []
-        for event_type, payload, own_refs, actor, key in facts:
-            seq += 1
-            refs = {name: value for name, value in own_refs.items() if value is not None}
-            if cause is not None and "causation_id" not in refs:
-                refs["causation_id"] = cause
-            cause = new_id()
-            number, texts = version(event_type), (dumps(refs), dumps(payload))
-            events.append(_new(Event, (seq, cause, event_type, payload, refs, timestamp, number)))
-            drafts.append(_new(Draft, (cause, event_type, number, actor, timestamp, *texts, key)))
-        return events, drafts
+    def _fold(self, facts: Sequence[Fact]) -> None:
+        """Make the events and fold each; it follows from the state before it where it names no cause (B-90)."""
+        held, state, machine = self._held, self.state, self._machine
+        new_id, version, cause_of, evolve = self._ports.ids.uuid7, machine.version, machine.cause, machine.evolve
+        texts = [texts_of(fact) for fact in facts]  # before any is folded: what is refused leaves no trace
+        seq, timestamp = self._seq + len(held.drafts), self._ports.clock.timestamp()
+        for fact, (refs, own_refs_text, payload_text) in zip(facts, texts, strict=True):
+            (event_type, payload, _, actor, key), refs_text = fact, own_refs_text
+            if "causation_id" not in refs and (cause := cause_of(fact, state)) is not None:
+                refs["causation_id"], refs_text = cause, with_cause(own_refs_text, cause)
+            seq, event_id, number = seq + 1, new_id(), version(event_type)
+            event = _new(Event, (seq, event_id, event_type, payload, refs, timestamp, number))
+            held.events.append(event)
+            held.drafts.append(
+                _new(Draft, (event_id, event_type, number, actor, timestamp, refs_text, payload_text, key))
+            )
+            held.waits = held.waits or event_type in machine.waiting_types
+            evolve(state, event)
 
     def _new_effects(self) -> list[Any]:
         return [effect for effect in self._machine.react(self.state) if effect.key not in self._running]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from harness_core.kernel.facts import Decision, Event
+from harness_core.kernel.facts import Decision, Event, Fact
 from harness_hookspecs.errors import IllegalMove, InternalError
+from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.store import Draft, StoredEvent
 
 from .ports.interruption import is_interruption
 
-__all__ = ["Batch", "LoopHooks", "Machine", "Ticket", "not_run", "reason_of"]
+__all__ = ["Batch", "LoopHooks", "Machine", "Ticket", "not_run", "reason_of", "texts_of", "with_cause"]
 
 
 class Machine(Protocol):
@@ -41,6 +42,9 @@ class Machine(Protocol):
 
     def check(self, decision: Decision) -> None:
         """Refuse facts that may not be appended, before any of them is folded."""
+
+    def cause(self, fact: Fact, state: Any) -> str | None:
+        """The id of the event that caused a fact, which is not folded yet; ``None`` for the first event."""
 
     def version(self, event_type: str) -> int:
         """The schema version to write."""
@@ -86,6 +90,18 @@ class Batch:
         self.taken: dict[str, int] = {}
         self.waits = False
         self.events: list[Event] = []
+
+
+def texts_of(fact: Fact) -> tuple[dict[str, Any], bytes, bytes]:
+    """The references of a fact that name something, and these and its payload as they are stored."""
+    refs = {name: value for name, value in fact.refs.items() if value is not None}
+    return refs, dumps(refs), dumps(fact.payload)
+
+
+def with_cause(refs: bytes, event_id: str) -> bytes:
+    """Stored references and with them the cause, which is known only when everything before it is folded."""
+    comma = "," if len(refs) > len(b"{}") else ""
+    return refs[:-1] + f'{comma}"causation_id":"{event_id}"}}'.encode()
 
 
 def not_run() -> IllegalMove:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from harness_core.kernel.causes import cause_of
 from harness_core.kernel.commands import Advance, Command
 from harness_core.kernel.decide import decide
 from harness_core.kernel.definition import Definition
@@ -64,6 +65,7 @@ class SessionMachine:
 
     evolve = staticmethod(evolve)
     react = staticmethod(react)
+    cause = staticmethod(cause_of)
 
     def version(self, event_type: str) -> int:
         return EVENTS[event_type].version

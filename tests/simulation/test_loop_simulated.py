@@ -111,6 +111,9 @@ class Toy:
     def check(self, decision: Decision) -> None:
         """Anything goes."""
 
+    def cause(self, fact: Fact, state: State) -> str | None:
+        return None
+
     def version(self, event_type: str) -> int:
         return 1
 
