@@ -136,6 +136,11 @@ def _failed(error: HarnessError, as_json: bool, options: GlobalOptions) -> int:
     if as_json:
         _write(error_document(error))
     complain(_people(error))
+    if error.code.startswith("plugin."):
+        from harness_core.shell.raised import place_raised
+
+        if place := place_raised(error):
+            complain(f"  raised at {place}")
     return exit_of(error)
 
 

@@ -14,7 +14,7 @@ from harness_hookspecs.errors import HarnessError, Refused, ToolError, Validatio
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.kit.frozen import thaw
-from harness_hookspecs.messages import ErrorEnvelope, find_cost
+from harness_hookspecs.messages import find_cost
 from harness_hookspecs.role import ToolOutcome
 
 from .journal import OMITTED, CallRecord
@@ -96,6 +96,7 @@ class Dispatcher:
         self.site = site
         self._recorder, self._loop, self._ports = recorder, services.loop, services.ports
         self._deadlines, self._redactor, self._cancel = services.deadlines, services.redactor, services.cancel
+        self._recorded_error = services.recorded
 
     def redacted(self, args: Any) -> Any:
         """Arguments as they go on: no call carries a secret, whoever makes it (D-18)."""
@@ -312,7 +313,7 @@ class Dispatcher:
     def _failed(
         self, call: ToolCall, error: HarnessError, duration_ms: int | None, *, flush: bool = False
     ) -> ToolOutcome:
-        envelope = self._redactor.value(ErrorEnvelope.from_exception(error, with_stack=False).to_wire())
+        envelope = self._recorded_error(error)
         payload = {**call.payload(), "error": envelope}
         if duration_ms is not None:
             payload["durationMs"] = duration_ms

@@ -66,7 +66,7 @@ class Host:
         self._closed = False
         self._session_parts: SessionParts | None = None
         self._owned: dict[str, OwnedSession] = {}
-        self._on_event, self._on_chunk, self._trace = on_event, on_chunk, trace
+        self._on_event, self._on_chunk, self._trace, self._debug = on_event, on_chunk, trace, False
         self._world: SessionWorld | None = None
         self._made_ports: Any = None  # closed with the host; ports that were handed in belong to the caller
 
@@ -89,7 +89,8 @@ class Host:
             project: The folder that holds ``.harness``; ``.`` looks for the nearest one upwards.
             overrides: Config paths to values, above every file and the environment.
             ports: ``threads``, ``inline``, ``simulated`` or a set made before.
-            options: Flags about plugins (``disabled``, ``no_plugins``).
+            options: Flags about plugins (``disabled``, ``no_plugins``); with ``debug`` stderr also gets the traceback
+                of what a plugin raised, and not only the line where it did.
             terminal: File descriptors (read, write) of a person who may be asked.
             on_event: Told of every event this host commits.
             on_chunk: Told of provisional model text.
@@ -107,6 +108,7 @@ class Host:
         doors = make_ports(ports) if isinstance(ports, str) else ports
         opened = open_project(project, doors, overrides=overrides, flags=options, terminal=terminal)
         host = cls(opened, on_event=on_event, on_chunk=on_chunk, trace=trace)
+        host._debug = bool(getattr(options, "debug", False))
         host._made_ports = doors if isinstance(ports, str) else None
         return host
 
@@ -599,6 +601,7 @@ class Host:
             on_chunk=observers.chunk,
             cancel_grace_seconds=self.config.harness.run.cancel_grace_sec,
             trace=guarded_sink(self._trace),
+            on_raised=self._complain,
         )
 
     def _observers(self) -> Observers:
@@ -700,7 +703,9 @@ class Host:
             owned.nudge()
 
     def _complain(self, error: HarnessError) -> None:
-        said = self._opened.redactor.text(error.message)  # a listener knows no more than it hears, but that is much
+        from .raised import told_of
+
+        said = self._opened.redactor.text(told_of(error, debug=self._debug))  # what a plugin says may hold anything
         with suppress(OSError):  # whom nobody can be told of, nothing stops for
             if sys.stderr is not None:
-                sys.stderr.write(f"harness: {said}\n")
+                sys.stderr.write(said)

@@ -13,7 +13,7 @@ from harness_hookspecs.errors import HarnessError, ProviderError
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.prompt import PromptHasher
-from harness_hookspecs.messages import ChatInput, ErrorEnvelope, Message, OracleResponse, ToolCallRequest, Usage
+from harness_hookspecs.messages import ChatInput, Message, OracleResponse, ToolCallRequest, Usage
 from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRequest, Provider, Routing, ToolSchema
 
 from .journal import CallRecord
@@ -65,7 +65,7 @@ class BoundModel:
         self._entry, self._recorder = entry, recorder
         self._ports, self._redactor, self._cancel = services.ports, services.redactor, services.late_cancel
         self._tools, self._routing, self._on_chunk = tools, routing, services.on_chunk
-        self._active = services.active
+        self._active, self._recorded_error = services.active, services.recorded
         self.usage = _NO_USAGE
         self.slot_id = entry.name
         self.provider = entry.provider_name
@@ -312,7 +312,7 @@ class BoundModel:
         return OracleResponse.from_wire(wire)
 
     def _failed(self, called: Mapping[str, Any], error: HarnessError) -> HarnessError:
-        envelope = dumps(self._redactor.value(ErrorEnvelope.from_exception(error, with_stack=False).to_wire()))
+        envelope = dumps(self._recorded_error(error))
         payload = {"turn": called["turn"], "callId": called["callId"], "error": loads_trusted(envelope)}
         self._recorder.result(
             [

@@ -83,4 +83,6 @@ class Observers:
                     listeners.remove(listener)
             if count == MAX_ERRORS:
                 said = f"observer {name} failed {MAX_ERRORS} times and is told no more: {headline(error)}"
-                self._complain(PluginError(said, code="plugin.observer"))
+                told = PluginError(said, code="plugin.observer")
+                told.__cause__ = error
+                self._complain(told)

@@ -23,7 +23,7 @@ from harness_hookspecs.artifact import ArtifactType, Narrows
 from harness_hookspecs.errors import HarnessError, NotFound, PluginError, Refused, RoleError
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import dumps, loads_trusted
-from harness_hookspecs.messages import ErrorEnvelope, Message, TextPart
+from harness_hookspecs.messages import Message, TextPart
 from harness_hookspecs.provider import CountsTokens
 from harness_hookspecs.store import Store
 
@@ -327,8 +327,7 @@ class Performer:
         return visit, self.parts.definition.stages[visit.stage]
 
     def _envelope(self, error: HarnessError) -> dict[str, Any]:
-        envelope: dict[str, Any] = ErrorEnvelope.from_exception(error, with_stack=False).to_wire()
-        return dict(self.services.redactor.value(envelope))
+        return self.services.recorded(error)
 
 
 def _schema_of(artifact: ArtifactType, known: Mapping[str, Any]) -> Any:

@@ -13,7 +13,6 @@ from harness_hookspecs.approver import SESSION_STOPS, ApprovalAnswer, ApprovalRe
 from harness_hookspecs.errors import IllegalMove, PluginError, Refused
 from harness_hookspecs.host import CancelToken
 from harness_hookspecs.kit.frozen import thaw
-from harness_hookspecs.messages import ErrorEnvelope
 
 from .answering import answer_body
 from .perform_attempt import Attempt, attempt
@@ -149,7 +148,7 @@ def _answered(
     """Post what an approver said, if it is an answer to this question; else nobody answered (I-23, fail closed)."""
     answer, flaw, who = done.value, None, f"approver {named.name}"
     if done.error is not None:
-        said = ErrorEnvelope.from_exception(done.error, with_stack=False).message
+        said = str(services.recorded(done.error)["message"])
         flaw = said if said.startswith(who) else f"{who}: {said}"
     elif answer is not None and not isinstance(answer, ApprovalAnswer):
         flaw = f"{who} gave no ApprovalAnswer but a {type(answer).__name__}"

@@ -16,7 +16,6 @@ from harness_hookspecs.errors import Diverged, Drift, HarnessError, RoleError, S
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import thaw
-from harness_hookspecs.messages import ErrorEnvelope
 from harness_hookspecs.role import (
     DelegateToDefault,
     DescribesPrompt,
@@ -352,7 +351,7 @@ class _RoleCall:
         return RoleSuspended(self._role_call_id, closed.kind, closed.wait_id, results, blobs)
 
     def _failed(self, error: HarnessError) -> RoleFailed:
-        envelope = self._services.redactor.value(ErrorEnvelope.from_exception(error, with_stack=False).to_wire())
+        envelope = self._services.recorded(error)
         payload = {"runId": self._setup.session_id, "error": envelope}
         self._recorder.ended = True
         results, blobs = self._recorder.drain()

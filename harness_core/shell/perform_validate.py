@@ -15,7 +15,6 @@ from harness_hookspecs.errors import HarnessError, PluginError
 from harness_hookspecs.host import CancelToken, Ports, Task
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import dumps, loads_trusted
-from harness_hookspecs.messages import ErrorEnvelope
 from harness_hookspecs.store import Store
 from harness_hookspecs.validator import Finding, Subject, Verdict
 
@@ -50,7 +49,7 @@ def validate(request: OpenRequest, visit: Visit, stage: StagePlan, site: Validat
     subject = _subject(level, visit, stage, site)
     results = _judge_all(judges, subject, site)
     errors = [
-        {"validator": judge.name, **ErrorEnvelope.from_exception(result.error, with_stack=False).to_wire()}
+        {"validator": site.services.redactor.text(judge.name), **site.services.recorded(result.error)}
         for judge, result in zip(judges, results, strict=True)
         if result.error is not None
     ]
@@ -58,7 +57,6 @@ def validate(request: OpenRequest, visit: Visit, stage: StagePlan, site: Validat
         errors = [{"validator": "", "name": "PluginError", "message": f"nobody judges at level {level}"}]
     base = {"effect_id": request.effect_id, "level": level}
     if errors:
-        errors = site.services.redactor.value(errors)
         return Validated(request.effect_id, "errored", {**base, "errors": errors}, {})
     verdicts = [result.value for result in results if result.value is not None]
     return _merged(base, verdicts, stage, site)
@@ -168,8 +166,7 @@ def _merged(base: dict[str, Any], verdicts: list[Verdict], stage: StagePlan, sit
         try:
             payload |= _body(verdicts, stage, site, blobs)
         except HarnessError as error:
-            envelope = ErrorEnvelope.from_exception(error, with_stack=False).to_wire()
-            errors = site.services.redactor.value([{"validator": "payload", **envelope}])
+            errors = [{"validator": "payload", **site.services.recorded(error)}]
             return Validated(effect_id, "errored", {**base, "errors": errors}, {})
     return Validated(effect_id, "passed", payload, blobs)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 
+from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.host import CancelToken, Ports
+from harness_hookspecs.messages import ErrorEnvelope
 from harness_hookspecs.provider import Chunk
 
 from .deadlines import Deadlines
@@ -48,3 +51,11 @@ class Services:
     on_chunk: Callable[[Chunk], None]
     active: ActiveTime
     trace: TraceSink | None = None
+    on_raised: Callable[[HarnessError], None] = lambda error: None
+
+    def recorded(self, error: HarnessError) -> dict[str, Any]:
+        """An error as it goes into the log; who watches is told where in a plugin it was raised, which does not."""
+        if error.code == "plugin.raised" and error.__cause__ is not None:
+            self.on_raised(error)
+        envelope = ErrorEnvelope.from_exception(error, with_stack=False).to_wire()
+        return dict(self.redactor.value(envelope))

@@ -59,6 +59,7 @@ class SessionWorld:
     on_chunk: Callable[[str, Chunk], None]
     cancel_grace_seconds: float
     trace: TraceSink | None = None
+    on_raised: Callable[[HarnessError], None] = lambda error: None  # told where a plugin raised something
 
 
 def take_ownership(session_id: str, data: Files) -> HeldLock:
@@ -127,6 +128,7 @@ class OwnedSession:
             on_chunk=lambda chunk: world.on_chunk(self.session_id, chunk),
             active=ActiveTime(self._ports),
             trace=world.trace,
+            on_raised=world.on_raised,
         )
         ask_site = AskSite(
             session_id=self.session_id,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -124,6 +125,7 @@ ARTIFACT = "name = 'acme'\nvalidators = ()\n"
 PARSE = "def parse(self, output):\n    pass\n"
 SCHEMA = "def schema(self):\n    return {'type': 'object'}\n"
 STEPS = "def apply(self, state, outcome):\n    pass\ndef next(self, state):\n    pass\n"
+COMPLETES = "def complete(self, request, call):\n    pass\ndef close(self):\n    pass"
 LISTENER = "def on_event(self, event):\n"
 KINDS = {
     "tool": Kind("tool", f"{SPECS}def execute(self, name, args, ctx):\nBREAK", stage=TOOL, first=asks("unkeyed")),
@@ -202,6 +204,29 @@ PAIRS = [
     ("provider", "Own"),
     ("executor", "Own"),
 ]
+
+
+FUNCTIONS = {
+    "tool": "execute", "provider": "complete", "role": "run", "validator": "validate", "artifact's schema": "schema",
+    "approver": "ask", "observer": "on_event", "provider's beginning": "__init__",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_a_plugin_raised_is_shown_with_its_line_and_for_debugging_with_the_way_there(
+    broken: Any, kind: str, debug: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unmade = Kind("provider", f"def __init__(self):\nBREAK\n{COMPLETES}", models=KINDS["provider"].files["models"])
+    site = broken(KINDS.get(kind, unmade), "import json\njson.loads('{')", f"{kind} raises in what it calls")
+    main(["run", "Go.", *(["--debug"] if debug else [])])
+    said = capsys.readouterr().err
+    assert re.search(rf"raised at /.*/parts\.py:\d+, in {FUNCTIONS[kind]}\n", said), said
+    assert ("Traceback (most recent call last)" in said, "decoder.py" in said) == (debug, debug)
+    if kind == "provider's beginning":
+        return  # no session was begun
+    kept = b"".join(event.payload for event in site.session.events())
+    assert b"parts.py" not in kept  # another machine, the same log
 
 
 @pytest.mark.parametrize(("kind", "raised"), PAIRS)
