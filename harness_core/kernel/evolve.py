@@ -9,7 +9,7 @@ from harness_hookspecs.events import EVENTS
 
 from .causes import KEEP
 from .facts import Event
-from .state import MIGRATED, Approval, Failure, OpenRequest, SessionState, Visit
+from .state import MIGRATED, PLUGIN_KEY, Approval, Failure, OpenRequest, SessionState, Visit
 
 __all__ = ["HANDLERS", "evolve"]
 
@@ -45,7 +45,8 @@ def _created(state: SessionState, event: Event) -> None:
     state.status = "created"
     state.created = dict(event.payload)
     state.created_at = event.timestamp
-    state.config_digest = event.payload["config_digest"]
+    state.config_digest, state.config_ref = event.payload["config_digest"], event.payload["config_ref"]
+    state.plugins = {one["id"]: one["version"] for one in event.payload.get("plugins", ()) if one["status"] == "ok"}
     state.budget = dict(event.payload.get("budget") or {})
 
 
@@ -101,8 +102,12 @@ def _command(state: SessionState, event: Event) -> None:
 
 @_on("config.migrated")
 def _migrated(state: SessionState, event: Event) -> None:
-    state.config_digest = event.payload["new_digest"]
+    payload = event.payload
+    state.config_digest, state.config_ref = payload["new_digest"], payload["content_ref"]
     state.migrated_seq = event.seq
+    for change in payload["changes"]:
+        if change["key"].startswith(PLUGIN_KEY):
+            state.plugins[change["key"].removeprefix(PLUGIN_KEY)] = change["new"]
 
 
 @_on("plugin.failed")
@@ -327,6 +332,7 @@ def _model_called(state: SessionState, event: Event) -> None:
     state.usage.calls += 1
 
 
+@_on("harness.tool_call.succeeded", "harness.tool_call.failed", "harness.session.started")
 def _count_call(state: SessionState, event: Event) -> None:
     request = state.open_of(str(event.refs.get("role_call_id", "")))
     if request is not None:
@@ -353,11 +359,6 @@ def _tool_started(state: SessionState, event: Event) -> None:
         _count_decision(state, approval, -1)
         approval.consumed = True
         _count_decision(state, approval, 1)
-
-
-@_on("harness.tool_call.succeeded", "harness.tool_call.failed", "harness.session.started")
-def _in_role_call(state: SessionState, event: Event) -> None:
-    _count_call(state, event)
 
 
 @_on("effect.in_doubt")

@@ -8,10 +8,24 @@ import attrs
 
 from harness_hookspecs.kit.codec import dumps
 
-__all__ = ["FINAL", "MIGRATED", "Approval", "Causes", "Failure", "OpenRequest", "SessionState", "Usage", "Visit"]
+__all__ = [
+    "FINAL",
+    "MIGRATED",
+    "PLUGIN_KEY",
+    "Approval",
+    "Causes",
+    "Failure",
+    "OpenRequest",
+    "SessionState",
+    "Usage",
+    "Visit",
+]
 
 MIGRATED = "config.migrated"
 """Code of an attempt that an accepted change of the configuration ended."""
+
+PLUGIN_KEY = "plugin:"
+"""What the key of a change begins with that is another version of a plugin; the rest is its id."""
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 
@@ -134,6 +148,8 @@ class SessionState:
     created_at: str = ""
     updated_at: str = ""
     config_digest: str = ""
+    config_ref: str = ""  # its content
+    plugins: dict[str, str] = attrs.Factory(dict)  # id -> version of those that took part, as last accepted
     migrated_seq: int = 0  # of the last accepted change of the configuration
     visit: Visit | None = None
     visits: int = 0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 
 from harness_core.kernel.commands import Migrate, Start
+from harness_core.kernel.state import PLUGIN_KEY
 from harness_hookspecs.errors import ConfigError, Drift
 from harness_hookspecs.kit.canonical import canonical
 from harness_hookspecs.kit.paths import encode_path
@@ -22,7 +23,15 @@ if TYPE_CHECKING:
 
     from .opening import Opened
 
-__all__ = ["RunRequest", "checked_budget", "checked_on_ask", "checked_request", "migration", "start_command"]
+__all__ = [
+    "RunRequest",
+    "checked_budget",
+    "checked_on_ask",
+    "checked_request",
+    "migration",
+    "plugin_changes",
+    "start_command",
+]
 
 _TITLE_CHARACTERS = 80
 _MAX_LIMIT = 2**53  # what JSON keeps exactly
@@ -82,16 +91,30 @@ def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start
     return Start(session_id, created, {created["text_ref"]: content, created["config_ref"]: config})
 
 
-def migration(state: SessionState, opened: Opened, store: Store, *, accept_drift: bool) -> Migrate | None:
+def plugin_changes(state: SessionState, opened: Opened) -> list[dict[str, Any]]:
+    """Every plugin that takes part in another version than the session knows, or takes part no more, or newly does."""
+    now = {row.record.id: row.record.version for row in opened.catalogue.rows if row.status == "ok"}
+    known = state.plugins
+    return [
+        {"key": f"{PLUGIN_KEY}{name}", "old": known.get(name), "new": now.get(name)}
+        for name in sorted({*known, *now})
+        if known.get(name) != now.get(name)
+    ]
+
+
+def migration(
+    state: SessionState, opened: Opened, store: Store, plugins: Sequence[Mapping[str, Any]], *, accept_drift: bool
+) -> Migrate | None:
     """The record of a changed configuration; ``None`` when it is still the session's own (I-19).
 
-    What is accepted is recorded also when only a plugin is another one, which no configuration shows.
+    What is accepted is recorded also when only ``plugins`` are other ones, which no configuration shows. Without any
+    change nothing is recorded.
 
     Raises:
         Drift: It changed, and nobody accepted that; the facts name every key with both values.
     """
     config = opened.config
-    if state.config_digest == config.digest and not (accept_drift and state.open):
+    if state.config_digest == config.digest and not (accept_drift and plugins):
         return None
     from .replaying import recorded_config
 
@@ -110,7 +133,7 @@ def migration(state: SessionState, opened: Opened, store: Store, *, accept_drift
         "old_digest": state.config_digest,
         "new_digest": config.digest,
         "content_ref": _sha256(content),
-        "changes": changes,
+        "changes": [*changes, *plugins],
     }
     return Migrate(payload, {_sha256(content): content})
 

@@ -207,7 +207,7 @@ class Host:
         from harness_core.kernel.commands import Resume
         from harness_core.kernel.projections.naming import ended
 
-        from .beginning import checked_budget, checked_on_ask, migration
+        from .beginning import checked_budget, checked_on_ask, migration, plugin_changes
         from .replaying import fold_session
         from .session import OwnedSession
 
@@ -216,7 +216,9 @@ class Host:
         state = fold_session(self.store, found)
         if state.final:
             raise ended(found, f"is {state.status}; nothing can change it")
-        migrate = migration(state, self._opened, self.store, accept_drift=accept_drift)
+        plugins = plugin_changes(state, self._opened)
+        migrate = migration(state, self._opened, self.store, plugins, accept_drift=accept_drift)
+        self._tell_of_drift(plugins, accepted=accept_drift, recorded=migrate is not None)
         limits = checked_budget(budget)
         session = OwnedSession(
             found,
@@ -224,12 +226,23 @@ class Host:
             self._shared(),
             on_ask=checked_on_ask(state.created["on_ask"] if on_ask is None else on_ask),
             terminal=self._opened.terminal is not None,
+            accept_drift=accept_drift,
         )
         with self._given_back(session):
             if limits:
                 self._post(found, f"budget:{self._ports.ids.uuid7()}", "raise_budget", {"limits": limits})
             self._begin(session, Resume("resume"), first=migrate)
         return self.wait(found) if wait else self.session(found)
+
+    def _tell_of_drift(self, plugins: Sequence[Mapping[str, Any]], *, accepted: bool, recorded: bool) -> None:
+        """One line: that plugins are other ones (a warning, what they do may differ), or that there is nothing new."""
+        from harness_core.kernel.projections.timeline import change_named
+
+        if plugins and not recorded:
+            named = "; ".join(map(change_named, plugins))
+            self._complain(HarnessError(f"warning: the session was started with other plugins: {named}"))
+        elif accepted and not recorded:
+            self._complain(HarnessError("configuration and plugins are the session's own: no drift is recorded"))
 
     def pause(self, session_id: str) -> None:
         """Ask the owner, through the durable inbox, to stop after what is in flight.

@@ -166,7 +166,8 @@ class _RoleCall:
         try:
             return self._run()
         except Drift as drift:
-            if self._services.loop.state.migrated_seq <= self._request.seq:
+            accepted = self._services.loop.state.migrated_seq > self._request.seq
+            if not accepted and self._services.accept is None:
                 raise
             done = self._done_for_good()
             if done:  # nobody who accepts a change says with it that they may happen twice (I-16)
@@ -176,6 +177,8 @@ class _RoleCall:
                     hint="undo the change and resume with --accept-drift, or cancel the session",
                     **drift.facts,
                 ) from drift
+            if not accepted and self._services.accept is not None:
+                self._services.accept(drift)
             return self._failed(RoleError(drift.message, code=MIGRATED))
 
     def _done_for_good(self) -> list[str]:

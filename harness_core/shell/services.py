@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.errors import Drift, HarnessError
 from harness_hookspecs.host import CancelToken, Ports
 from harness_hookspecs.messages import ErrorEnvelope
 from harness_hookspecs.provider import Chunk
@@ -52,6 +52,7 @@ class Services:
     active: ActiveTime
     trace: TraceSink | None = None
     on_raised: Callable[[HarnessError], None] = lambda error: None
+    accept: Callable[[Drift], None] | None = None  # records what a person accepts; None where nobody does
 
     def recorded(self, error: HarnessError) -> dict[str, Any]:
         """An error as it goes into the log; who watches is told where in a plugin it was raised, which does not."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import attrs
 
-from harness_core.kernel.commands import CancelNow, PauseNow, PluginsFailed, Received
+from harness_core.kernel.commands import CancelNow, Migrate, PauseNow, PluginsFailed, Received
 from harness_core.kernel.effects import Ask
 from harness_core.kernel.facts import Event
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.state import SessionState
-from harness_hookspecs.errors import HarnessError, Locked, StoreError
+from harness_hookspecs.errors import Drift, HarnessError, Locked, StoreError
 from harness_hookspecs.host import Files, HeldLock, Ports
 from harness_hookspecs.provider import Chunk
 from harness_hookspecs.store import Posted, Store, StoredEvent
@@ -87,6 +87,7 @@ class OwnedSession:
         world: What it shares with the others.
         on_ask: What an approval that nobody decides does in this run.
         terminal: Whether a person may be asked here.
+        accept_drift: Whether a role call that has become another one may begin anew.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class OwnedSession:
         *,
         on_ask: OnAsk = "suspend",
         terminal: bool = False,
+        accept_drift: bool = False,
     ) -> None:
         self.session_id = session_id
         self.stream = f"session:{session_id}"
@@ -109,6 +111,7 @@ class OwnedSession:
         self._rested = True  # until it is given back amid something
         self._cancel_seen = False
         self._cut_off = False
+        self._accept_drift = accept_drift
         definition: Any = None if parts is None else parts.definition  # to cancel, nothing of it is looked at
         machine = SessionMachine(session_id, definition, world.store.blob)
         hooks = LoopHooks(self._perform, self._committing, self._committed, self._turned)
@@ -129,6 +132,7 @@ class OwnedSession:
             active=ActiveTime(self._ports),
             trace=world.trace,
             on_raised=world.on_raised,
+            accept=self._accept if self._accept_drift else None,
         )
         ask_site = AskSite(
             session_id=self.session_id,
@@ -254,6 +258,13 @@ class OwnedSession:
         self._cancel.cancel("closed")
         self._late_cancel.cancel("closed")
         self._lock.release()
+
+    def _accept(self, drift: Drift) -> None:
+        """Record what a role call was started with and is no more, which neither configuration nor versions show."""
+        state, changed = self.state, drift.facts.get("changes", ())
+        changes = [{"key": f"role call: {one['field']}", "old": one["recorded"], "new": one["now"]} for one in changed]
+        digests = {"old_digest": state.config_digest, "new_digest": state.config_digest}
+        self.loop.submit(Migrate({**digests, "content_ref": state.config_ref, "changes": changes}, {}))
 
     # -- hooks of the loop ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 
 from harness_core import Host
 from harness_core.cli.errors import exit_of
+from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.projections.timeline import timeline
+from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.errors import Drift, HarnessError, IllegalMove, NotFound
 from tests.reference import REFERENCE, calls, cases, says, write_reference
 
@@ -300,3 +304,62 @@ def test_what_was_said_of_one_start_of_an_effect_says_nothing_of_the_next(
     assert document["status"] == "completed"
     assert session.effects() == ["a"]
     assert session.host.replay("@last", mode="skip-inference")["equal"]
+
+
+# ---------------------------------------------------------------------------------------------- plugins of another day
+
+NAME, BYSTANDER = "acme-tool-bystander", [{"kind": "tool", "name": "bystander"}]
+ASK_ONCE = [calls(("network", {"note": "asked"})), says("done")]
+
+
+@pytest.fixture
+def other_version(play: Any, site_folder: Path) -> Any:
+    """A session that waits, begun when a plugin that it has no use for had another version."""
+    made = make_distribution(site_folder, NAME, provides=BYSTANDER)
+    session = play(*ASK_ONCE)
+    assert session.run()["status"] == "awaiting_approval"
+    shutil.rmtree(made.metadata)
+    make_distribution(site_folder, NAME, provides=BYSTANDER, version="7.7.7")
+    session.reopen()
+    return session
+
+
+@pytest.mark.req("A-59")
+def test_another_version_of_a_plugin_is_one_line_of_warning_and_no_event(
+    other_version: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = other_version
+    before = session.types()
+    session.resume()
+    [line] = capsys.readouterr().err.splitlines()
+    assert line == (
+        f"harness: warning: the session was started with other plugins: {NAME} 1.0 -> 7.7.7"
+    )
+    assert session.types() == before
+
+
+@pytest.mark.req("A-59")
+def test_accepted_plugins_are_recorded_named_and_warned_of_no_more(
+    other_version: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = other_version
+    session.resume(accept_drift=True)
+    [migrated] = session.payloads("config.migrated")
+    assert migrated["changes"] == [{"key": f"plugin:{NAME}", "old": "1.0", "new": "7.7.7"}]
+    [told] = [line.text for line in timeline(map(decoded, session.events())) if "migrated" in line.text]
+    assert told == f"configuration migrated: {NAME} 1.0 -> 7.7.7"
+    session.reopen()
+    session.resume()
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_accepting_where_nothing_has_changed_records_nothing_and_says_so(
+    play: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = play(*ASK_ONCE)
+    session.run()
+    session.reopen()
+    session.resume(accept_drift=True)
+    assert "config.migrated" not in session.types()
+    said = capsys.readouterr().err
+    assert said == "harness: configuration and plugins are the session's own: no drift is recorded\n"

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from harness_core.kernel.facts import Event
+from harness_core.kernel.state import PLUGIN_KEY
 from harness_hookspecs.events import EVENTS
 from harness_hookspecs.kit.render import clip_line, escape_line
 
 from .places import Place, Places
 
-__all__ = ["Line", "Timeline", "timeline"]
+__all__ = ["Line", "Timeline", "change_named", "timeline"]
 
 _TEXT_COLUMNS = 160
 
@@ -64,6 +65,22 @@ def timeline(events: Iterable[Event]) -> list[Line]:
     """All lines of a stream."""
     follow = Timeline()
     return [line for event in events if (line := follow.line(event)) is not None]
+
+
+def change_named(change: Mapping[str, Any]) -> str:
+    """One change of ``config.migrated`` as a person reads it: what it is about, and both values."""
+    key = str(change["key"])
+    if not key.startswith(PLUGIN_KEY):
+        return f"{key}: {change['old']!r} -> {change['new']!r}"
+    name = key.removeprefix(PLUGIN_KEY)
+    if change["old"] is None:
+        return f"{name} {change['new']} is new"
+    return f"{name} {change['old']} is gone" if change["new"] is None else f"{name} {change['old']} -> {change['new']}"
+
+
+def _migrated(payload: Payload, place: Place) -> Said:
+    changes = "; ".join(map(change_named, payload["changes"]))
+    return ".", f"configuration migrated: {changes}" if changes else "configuration migrated"
 
 
 def _entered(payload: Payload, place: Place) -> Said:
@@ -178,7 +195,7 @@ _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "session.cancelled": _fixed("-", "session cancelled: {reason}"),
     "session.failed": _failed,
     "session.completed": _fixed("+", "session completed"),
-    "config.migrated": _fixed(".", "configuration migrated"),
+    "config.migrated": _migrated,
     "plugin.failed": _error("a plugin is left out"),
     "stage.entered": _entered,
     "stage.left": _left,
