@@ -128,7 +128,7 @@ class Counted(Document):
     usage: Tokens = Field(description="Tokens.")
     calls: int = Field(description="Model calls that ended.")
     failed_calls: int = Field(description="Those that failed.")
-    unknown_calls: int = Field(description="Those that did not report what they used; the failed ones among them.")
+    unknown_calls: int = Field(description="Those that did not say what they used, failed and lost ones too.")
     model_ms: int = Field(description="Milliseconds until their answers were whole, added.")
 
 
@@ -202,7 +202,7 @@ class ModelCall(Document):
     role_call_id: str | None = Field(description="The role call.")
     provider: str = Field(description="The provider.")
     model_id: str = Field(description="The model.")
-    outcome: str = Field(description="The finish reason, failed, or open.")
+    outcome: str = Field(description="The finish reason, failed, lost (cut off), or open.")
     usage: Tokens | None = Field(description="What it used; null where it failed or is open.")
     first_token_ms: int | None = Field(description="Until the first token.")
     total_ms: int | None = Field(description="Until the answer was whole.")

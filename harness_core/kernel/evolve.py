@@ -86,6 +86,7 @@ def _failed(state: SessionState, event: Event) -> None:
 def _close(state: SessionState) -> None:
     state.open.clear()
     state.role_calls.clear()
+    state.usage.lose()
     state.reserved.clear()
     state.questions.clear()
     state.cancelling = state.pausing = None
@@ -205,6 +206,7 @@ def _role_ended(state: SessionState, event: Event) -> None:
         return
     state.role_calls.pop(request.payload["role_call_id"], None)
     state.questions.pop(request.payload["role_call_id"], None)
+    state.usage.lose(request.payload["role_call_id"])
     outcome: dict[str, Any] = {"request_id": request.payload["request_id"], "ok": event.type == "role.returned"}
     if outcome["ok"]:
         outcome["value_ref"] = payload["output_ref"]
@@ -329,7 +331,7 @@ def _steering(state: SessionState, event: Event) -> None:
 @_on("harness.model.called")
 def _model_called(state: SessionState, event: Event) -> None:
     _count_call(state, event)
-    state.usage.calls += 1
+    state.usage.ask(event.payload["callId"], str(event.refs.get("role_call_id", "")))
 
 
 @_on("harness.tool_call.succeeded", "harness.tool_call.failed", "harness.session.started")
@@ -341,13 +343,12 @@ def _count_call(state: SessionState, event: Event) -> None:
 
 @_on("harness.model.responded")
 def _model_responded(state: SessionState, event: Event) -> None:
-    usage = event.payload["response"]["usage"]
-    total = state.usage
-    total.input_tokens += usage.get("inputTokens", 0)
-    total.output_tokens += usage.get("outputTokens", 0)
-    total.cached_input_tokens += usage.get("cachedInputTokens", 0)
-    total.reasoning_tokens += usage.get("reasoningTokens", 0)
-    total.unknown_calls += 0 if usage.get("known", True) else 1
+    state.usage.answer(event.payload["callId"], event.payload["response"]["usage"])
+
+
+@_on("harness.model.failed")
+def _model_failed(state: SessionState, event: Event) -> None:
+    state.usage.open.pop(event.payload["callId"], None)
 
 
 @_on("harness.tool_call.started")

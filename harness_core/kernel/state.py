@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -100,6 +101,38 @@ class Usage:
     reasoning_tokens: int = 0
     unknown_calls: int = 0
     calls: int = 0
+    lost_calls: int = 0  # asked, and cut off before there was an answer: how much they used nobody knows
+    asked_again: int = 0  # times that a call was asked once more, since its first answer was lost
+    open: dict[str, str] = attrs.Factory(dict)  # call that has no answer yet -> its role call
+
+    @property
+    def known(self) -> bool:
+        """Whether every call has told what it used."""
+        return not (self.unknown_calls or self.lost_calls or self.open)
+
+    def ask(self, call_id: str, role_call_id: str) -> None:
+        """Count a call; one that is asked although it is open was cut off, and is no other call for that."""
+        again = call_id in self.open
+        self.lost_calls += again
+        self.asked_again += again
+        self.calls += not again
+        self.open[call_id] = role_call_id
+
+    def answer(self, call_id: str, usage: Mapping[str, Any]) -> None:
+        """Add what a call used."""
+        self.open.pop(call_id, None)
+        self.input_tokens += usage.get("inputTokens", 0)
+        self.output_tokens += usage.get("outputTokens", 0)
+        self.cached_input_tokens += usage.get("cachedInputTokens", 0)
+        self.reasoning_tokens += usage.get("reasoningTokens", 0)
+        self.unknown_calls += 0 if usage.get("known", True) else 1
+
+    def lose(self, role_call_id: str | None = None) -> None:
+        """Nobody waits any more for the open calls of a role call, or for any."""
+        lost = [one for one, role_call in self.open.items() if role_call_id in (None, role_call)]
+        self.lost_calls += len(lost)
+        for call_id in lost:
+            del self.open[call_id]
 
 
 @attrs.define

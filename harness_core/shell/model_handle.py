@@ -103,7 +103,8 @@ class BoundModel:
             )
             self._stored.update(blobs)  # now, and not before: a question beside this one may be stored first
         else:
-            called = dict(record.intent)
+            called = dict(record.intent)  # its answer was lost: it is asked again, and the log says so
+            self._recorder.intend([self._recorder.fact("harness.model.called", called, actor="agent")])
         return self._ask(request, called, on_chunk or self._on_chunk)
 
     def turn_of(self, call_id: str) -> int | None:

@@ -421,6 +421,39 @@ def test_a_model_call_that_outlasts_the_grace_of_a_signal_is_asked_again(play: A
     assert {"harness.model.failed", "role.failed"}.isdisjoint(session.types())
 
 
+@pytest.mark.req("A-62")
+@pytest.mark.parametrize("ends", ["resumed", "cancelled", "killed"])
+def test_a_model_call_that_was_cut_off_used_what_nobody_knows(
+    play: Any, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    session = play(says("done", delay_ms=0 if ends == "killed" else 800))
+    if ends == "killed":
+        monkeypatch.setenv("HARNESS_FAILPOINT", "intent.committed:raise")
+        session.reopen()
+        with pytest.raises(HarnessError):
+            session.run()
+        monkeypatch.delenv("HARNESS_FAILPOINT")
+    else:
+        found = session.host.start("Go.")
+        session.until("harness.model.called")
+        session.host.interrupt("SIGINT", grace_seconds=0.1)
+        session.host.wait(found, timeout_seconds=5)
+    session.reopen()
+    assert session.host.session("@last")["usage"]["known"] is False
+    if ends == "cancelled":
+        session.host.cancel("@last")
+    else:
+        assert session.resume()["status"] == "completed"
+    document, report = session.host.session("@last"), session.host.report("@last")
+    asked = 1 if ends == "cancelled" else 2
+    assert session.types().count("harness.model.called") == asked
+    assert (report["calls"], report["unknown_calls"], report["failed_calls"]) == (asked, 1, 0)
+    assert [call["outcome"] for call in report["model_calls"]] == ["lost", "stop"][:asked]
+    assert (report["usage"]["known"], document["usage"]["known"], document["unpriced_calls"]) == (False, False, asked)
+    assert report["roll_ups"]["equal"]
+    assert session.host.replay("@last", mode="skip-inference")["equal"]
+
+
 @pytest.mark.inv("I-38")
 def test_a_signal_gives_all_sessions_one_grace(play: Any) -> None:
     session = play(calls(("slow", {**SLOW, "deaf": True})), says("done"))

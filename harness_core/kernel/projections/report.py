@@ -56,6 +56,7 @@ class _Report:
         self.visits: dict[str, _Visit] = {}
         self.failed_attempts: dict[tuple[str, int], str] = {}
         self.calls: dict[str, dict[str, Any]] = {}
+        self.cut_off: list[dict[str, Any]] = []  # earlier starts of those
         self.roll_ups: dict[str, tuple[Tally, Mapping[str, Any] | None]] = {}
         self.first_at = self.last_at = ""
         self.status = "created"
@@ -94,6 +95,10 @@ class _Report:
     def called(self, event: Event, place: Place) -> None:
         payload = event.payload
         model = payload["request"]["model"]
+        before = self.calls.get(payload["callId"])
+        if before is not None:  # asked again, since nobody had its answer
+            self._lose(before)
+            self.cut_off.append(before)
         self.calls[payload["callId"]] = {
             "seq": event.seq,
             "call_id": payload["callId"],
@@ -135,6 +140,11 @@ class _Report:
         for tally in self._tallies(call):
             tally.failed()
 
+    def _lose(self, call: dict[str, Any]) -> None:
+        call["outcome"] = "lost"
+        for tally in self._tallies(call):
+            tally.lost()
+
     def _tallies(self, call: Mapping[str, Any]) -> list[Tally]:
         keys: dict[str, tuple[Any, ...]] = {
             "stages": (call["stage"],),
@@ -164,7 +174,10 @@ class _Report:
     # -- the document ---
 
     def document(self, session_id: str) -> dict[str, Any]:
-        for call in self.calls.values():
+        calls = sorted([*self.cut_off, *self.calls.values()], key=lambda call: int(call["seq"]))
+        for call in calls:
+            if call["outcome"] == "open" and self.status in _AT_REST:
+                self._lose(call)
             code = self.failed_attempts.get((call["visit_id"], call["attempt"]))
             call["attempt_failed"] = code is not None
         return {
@@ -183,7 +196,7 @@ class _Report:
                 for (provider, model), tally in self.groups["models"].items()
             ],
             "tools": [{"tool": name, **attrs.asdict(tool)} for name, tool in self.tools.items()],
-            "model_calls": list(self.calls.values()),
+            "model_calls": calls,
             "roll_ups": self._roll_ups(),
         }
 
@@ -233,6 +246,7 @@ def _seconds(start: str, end: str) -> float:
     return round(max(0.0, gone.total_seconds()), 3)
 
 
+_AT_REST = frozenset({"paused", "completed", "failed", "cancelled"})  # nobody waits for an answer in these
 _STATUS = {
     "session.started": "active",
     "session.resumed": "active",

@@ -44,6 +44,11 @@ class Tally:
         self.failed_calls += 1
         self.unknown_calls += 1
 
+    def lost(self) -> None:
+        """Count a call that was cut off before its answer: it used something, and nobody knows how much (D-22)."""
+        self.calls += 1
+        self.unknown_calls += 1
+
     def document(self) -> dict[str, Any]:
         """The counters; with unknown calls among them they are what is known, a lower bound."""
         return {
