@@ -36,11 +36,15 @@ class Progress:
         for event in events:
             self._timeline.line(decoded(event))
 
-    def event(self, event: StoredEvent) -> None:
-        """Tell of one event."""
+    def name(self, session_id: str) -> None:
+        """Say which session it is, once: before its first event, or before anything is asked of a person."""
         if not self._named:
             self._named = True
-            self._write(f"session {event.stream.partition(':')[2]}")
+            self._write(f"session {session_id}")
+
+    def event(self, event: StoredEvent) -> None:
+        """Tell of one event."""
+        self.name(event.stream.partition(":")[2])
         line = self._timeline.line(decoded(event))
         if line is not None:
             self._write(f"{line.mark} {line.text}")

@@ -104,6 +104,7 @@ def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
 
     def begin(host: Host, progress: Progress) -> str:
         progress.remember(host.events(found))
+        progress.name(found)
         host.resume(found, budget=budget, on_ask=given["on_ask"], accept_drift=given["accept_drift"], wait=False)
         return found
 

@@ -206,6 +206,7 @@ class Host:
         """
         from harness_core.kernel.commands import Resume
         from harness_core.kernel.projections.naming import ended
+        from harness_core.kernel.projections.session import waiting_for
 
         from .beginning import checked_budget, checked_on_ask, migration, plugin_changes
         from .replaying import fold_session
@@ -228,6 +229,8 @@ class Host:
             terminal=self._opened.terminal is not None,
             accept_drift=accept_drift,
         )
+        if state.status in ("created", "active") and not waiting_for(state):
+            self._complain(HarnessError(f"whoever ran session {found[-8:]} ended amid it; it is taken over here"))
         with self._given_back(session):
             if limits:
                 self._post(found, f"budget:{self._ports.ids.uuid7()}", "raise_budget", {"limits": limits})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import attrs
 
 from harness_core.kernel.commands import Unanswered
+from harness_core.kernel.inbox import fits_answer
 from harness_core.kernel.state import Approval, SessionState
 from harness_hookspecs.approver import SESSION_STOPS, ApprovalAnswer, ApprovalRequest
 from harness_hookspecs.errors import IllegalMove, PluginError, Refused
@@ -19,12 +20,14 @@ from .perform_attempt import Attempt, attempt
 from .services import Services
 from .session_parts import NamedApprover
 
-__all__ = ["AskSite", "OnAsk", "ask", "attended"]
+__all__ = ["AskSite", "OnAsk", "ask", "attended", "close_prompt"]
 
 OnAsk = Literal["auto", "ask", "suspend", "deny"]
 
 HEED_SECONDS = 1.0
 """How long an approver may take to end after its time is over; then nobody waits for it any more."""
+
+_ANSWERED = "answered by "
 
 
 @attrs.frozen
@@ -38,6 +41,26 @@ class AskSite:
     has_terminal: bool
     leave: CancelToken  # set when this process stops while the session goes on waiting
     post_answer: Callable[[str, Mapping[str, Any]], Any]
+    prompts: dict[str, Prompt] = attrs.Factory(dict)  # open ones, by their approval
+
+
+class Prompt(NamedTuple):
+    """A question that a person has before them: what ends it, and what is set once it is off the screen."""
+
+    request: ApprovalRequest
+    cancel: Any
+    closed: Any
+
+
+def close_prompt(site: AskSite, body: Mapping[str, Any]) -> None:
+    """Take a question off the screen whose answer came from elsewhere, before anything that follows from it is told.
+
+    One that does not heed it holds nobody up for long.
+    """
+    prompt = site.prompts.get(str(body.get("approval_id")))
+    if prompt is not None and fits_answer("answer", body, prompt.request.approval_id, prompt.request.digest):
+        prompt.cancel.cancel(f"{_ANSWERED}{body['by']}")
+        prompt.closed.wait(HEED_SECONDS)
 
 
 def attended(on_ask: OnAsk, *, terminal: bool) -> OnAsk:
@@ -80,9 +103,15 @@ def _ask_people(
     watch = services.ports.spawn(_watch, request.approval_id, token, services, name="answer-watch")
     try:
         for named in people:
+            closed = services.ports.wait.event()
+            site.prompts[request.approval_id] = Prompt(request, token, closed)
             done = attempt(named.approver.ask, _own(request), token, what=f"approver {named.name}")
+            del site.prompts[request.approval_id]  # before its answer is taken, which would wait for it
+            closed.set()
             if _answered(done, named, request, site, services, flaws):
                 return None
+        if (token.reason or "").startswith(_ANSWERED):  # the call that waits for it finds it decided, not left open
+            services.loop.wait_until(lambda now: _is_decided(now, request.approval_id), timeout_seconds=HEED_SECONDS)
     finally:
         for forget in forgets:
             forget()
@@ -99,12 +128,7 @@ def _watch(approval_id: str, token: Any, services: Services) -> None:
     """Cancel the prompt as soon as the approval is decided elsewhere, naming who decided."""
 
     def decided(current: SessionState) -> bool:
-        return (
-            token.cancelled()
-            or current.approvals[approval_id].status != "pending"
-            or current.pausing is not None
-            or current.final
-        )
+        return token.cancelled() or _is_decided(current, approval_id)
 
     forget = token.on_cancel(services.loop.wake)
     try:
@@ -113,7 +137,11 @@ def _watch(approval_id: str, token: Any, services: Services) -> None:
         forget()
     if not token.cancelled():
         ended = services.loop.state.approvals[approval_id].ended or {}
-        token.cancel(f"answered by {ended['by']}" if ended else SESSION_STOPS)
+        token.cancel(f"{_ANSWERED}{ended['by']}" if ended else SESSION_STOPS)
+
+
+def _is_decided(state: SessionState, approval_id: str) -> bool:
+    return state.approvals[approval_id].status != "pending" or state.pausing is not None or state.final
 
 
 def _in_time(

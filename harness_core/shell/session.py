@@ -24,7 +24,7 @@ from .loop import SessionLoop
 from .loop_parts import LoopHooks
 from .machine import SessionMachine
 from .perform import Performer
-from .perform_ask import AskSite, OnAsk
+from .perform_ask import AskSite, OnAsk, close_prompt
 from .posting import inbox_row, said
 from .redaction import Redactor
 from .services import ActiveTime, Services
@@ -336,6 +336,8 @@ class OwnedSession:
     def _take(self, posted: Posted) -> None:
         kind, body = said(posted)
         self._ports.reach("inbox.taken")
+        if kind == "answer" and self._performer is not None:
+            close_prompt(self._performer.ask_site, body)
         clean = self._world.redactor.value(body)  # whoever posted it may not know this session's secrets
         self.loop.submit(Received(posted.command_id, kind, clean))
 

@@ -363,3 +363,24 @@ def test_accepting_where_nothing_has_changed_records_nothing_and_says_so(
     assert "config.migrated" not in session.types()
     said = capsys.readouterr().err
     assert said == "harness: configuration and plugins are the session's own: no drift is recorded\n"
+
+
+# ------------------------------------------------------------------------------------------------- a process that died
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_who_takes_over_from_a_process_that_died_is_told_so(
+    play: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], died: bool
+) -> None:
+    session = play(*ASK_ONCE)
+    if died:
+        monkeypatch.setenv("HARNESS_FAILPOINT", "intent.committed:raise")
+        session.reopen()
+        with pytest.raises(HarnessError):
+            session.run()
+        monkeypatch.delenv("HARNESS_FAILPOINT")
+    else:
+        session.run()
+    session.reopen()
+    session.resume()
+    assert ("it is taken over here" in capsys.readouterr().err) is died

@@ -14,7 +14,7 @@ import pexpect
 import pytest
 
 from harness_core import Host
-from tests.reference import HARNESS, POLICIES, Site, calls, notes, one_stage, payloads, says, write_site
+from tests.reference import HARNESS, POLICIES, Site, calls, notes, one_stage, payloads, says, types_of, write_site
 
 # A pseudo-terminal is forked here, while threads of hosts before may still end; the child runs another program at once.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -87,6 +87,11 @@ def test_an_answer_from_elsewhere_ends_the_question_and_names_who_gave_it(site: 
     assert (code, answered["stands"]) == (0, True)
     asked.sees(f"Answered elsewhere: answered by {answered['by']}")
     assert asked.ends() == 0
+    told = asked.screen.getvalue()
+    after = [told.index(what) for what in ("Answered elsewhere", " granted by ", "effects_network started")]
+    assert after == sorted(after)  # the question is closed first
+    with Host.open(site.project) as host:
+        assert "role.suspended" not in types_of(host.events("@last"))  # and the call went on where it was
     assert notes(site) == ["asked"]
     code, late = command(site, "approvals", "answer", approval, "--deny")
     assert (code, late["stands"]) == (1, False)
@@ -142,6 +147,9 @@ def test_a_terminal_that_is_killed_while_it_asks_leaves_the_question_open(site: 
     again.sees("> ")
     again.types("y")
     assert again.ends() == 0
+    screen = again.screen.getvalue()
+    assert screen.startswith("session ")
+    assert screen.count("session 0") == 1
     assert notes(site) == ["asked"]
 
 
