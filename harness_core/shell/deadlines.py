@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness_hookspecs.host import CancelToken, Ports
 
-__all__ = ["Deadlines", "Limit"]
+__all__ = ["HEED_SECONDS", "Deadlines", "Limit"]
+
+
+HEED_SECONDS = 1.0
+"""How long a call may take to end after its time is over before a person is told of it."""
+
+
+class _Due(NamedTuple):
+    """What is to be cancelled in time out, or nothing more, and what is said of a call that goes on then."""
+
+    token: Any
+    said: str
 
 
 class Limit:
@@ -28,24 +39,32 @@ class Limit:
 
 
 class Deadlines:
-    """Cancels a call's token when its time is over. A call that ends in time costs two heap operations."""
+    """Cancels a call's token when its time is over. A call that ends in time costs two heap operations.
 
-    def __init__(self, ports: Ports) -> None:
-        self._ports = ports
+    Args:
+        ports: For the time, and for the one worker.
+        tell: Told, in a sentence, of a named call that goes on although its time is over; from that worker.
+    """
+
+    def __init__(self, ports: Ports, tell: Callable[[str], None] = lambda said: None) -> None:
+        self._ports, self._tell = ports, tell
         self._lock = ports.wait.lock()
         self._heap: list[tuple[float, int, Any]] = []
         self._count = 0
         self._wake: Any = None
         self._wakes_at = float("inf")
 
-    def limit(self, parent: CancelToken, timeout_seconds: float) -> Limit:
-        """A token that is cancelled with ``parent``, or with reason ``timeout`` when the time is over."""
+    def limit(self, parent: CancelToken, timeout_seconds: float, what: str = "") -> Limit:
+        """A token that is cancelled with ``parent``, or with reason ``timeout`` when the time is over.
+
+        ``what`` names a call that heeds its token at once, or somebody is told that it does not.
+        """
         token = self._ports.wait.token()
         forget = parent.on_cancel(lambda: token.cancel(parent.reason or "cancelled"))
-        return Limit(token, forget, self._add(token, self._ports.clock.monotonic() + timeout_seconds))
+        entry = [_Due(token, what and f"{what} was told to stop after {timeout_seconds:g} s and goes on")]
+        return Limit(token, forget, self._add(entry, self._ports.clock.monotonic() + timeout_seconds))
 
-    def _add(self, token: Any, at: float) -> list[Any]:
-        entry = [token]
+    def _add(self, entry: list[_Due], at: float) -> list[_Due]:
         with self._lock:
             self._count += 1
             heapq.heappush(self._heap, (at, self._count, entry))
@@ -72,13 +91,27 @@ class Deadlines:
                     return
                 self._wakes_at = self._heap[0][0] if self._heap else float("inf")
                 flag = self._wake
-            for token in due:
-                token.cancel("timeout")
-            if self._heap:
+            for entry in due:
+                self._over(entry)
+            if not due:  # else what goes on is due again
                 flag.wait(max(0.0, self._wakes_at - self._ports.clock.monotonic()))
 
-    def _take_due(self, now: float) -> list[Any]:
-        due: list[Any] = []
+    def _take_due(self, now: float) -> list[list[_Due]]:
+        due: list[list[_Due]] = []
         while self._heap and (not self._heap[0][2] or self._heap[0][0] <= now):
-            due += heapq.heappop(self._heap)[2]
+            due.append(heapq.heappop(self._heap)[2])
         return due
+
+    def _over(self, entry: list[_Due]) -> None:
+        """Cancel; then look once more a little later, and tell of what is still there. What has ended is empty."""
+        for token, said in entry[:]:
+            if token is None:
+                self._tell(said)
+                continue
+            token.cancel("timeout")
+            if said and token.reason == "timeout":
+                with self._lock:
+                    if entry:  # else it has ended meanwhile
+                        entry[:] = [_Due(None, said)]
+                        self._count += 1
+                        heapq.heappush(self._heap, (self._ports.clock.monotonic() + HEED_SECONDS, self._count, entry))

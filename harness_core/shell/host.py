@@ -617,7 +617,7 @@ class Host:
             on_chunk=observers.chunk,
             cancel_grace_seconds=self.config.harness.run.cancel_grace_sec,
             trace=guarded_sink(self._trace),
-            on_raised=self._complain,
+            complain=self._complain,
         )
 
     def _observers(self) -> Observers:

@@ -35,7 +35,7 @@ def execute(
         The result, whose value may still be something that cannot be recorded, or the error: what the tool raised,
         ``tool.timeout`` or ``tool.no_result``.
     """
-    with deadlines.limit(cancel, tool.timeout_seconds) as token:
+    with deadlines.limit(cancel, tool.timeout_seconds, f"tool {tool.name}") as token:
         context = ToolContext(token, ports, key, tool.timeout_seconds)
         done = attempt(tool.toolset.execute, tool.name, thaw(args), context, what=f"tool {tool.name}")
     if _is_result(done.value):

@@ -7,7 +7,6 @@ import traceback
 from types import FrameType
 
 from harness_hookspecs.errors import HarnessError
-from harness_hookspecs.kit.failure import headline
 
 __all__ = ["place_raised", "told_of"]
 
@@ -39,14 +38,7 @@ def told_of(error: HarnessError, *, debug: bool) -> str:
     said = f"harness: {error.message}\n" + (f"  raised at {place}\n" if place else "")
     if not debug or error.__cause__ is None:
         return said
-    return said + _traceback(error.__cause__)
-
-
-def _traceback(cause: BaseException) -> str:
-    try:
-        return "".join(traceback.format_exception(cause))
-    except BaseException:  # its own code is asked for what it says; that may raise anything as well
-        return f"{''.join(traceback.format_tb(cause.__traceback__))}{headline(cause)}\n"
+    return said + "".join(traceback.format_exception(error.__cause__))  # survives a __str__ that raises
 
 
 def _package(frame: FrameType) -> str:

@@ -59,7 +59,7 @@ class SessionWorld:
     on_chunk: Callable[[str, Chunk], None]
     cancel_grace_seconds: float
     trace: TraceSink | None = None
-    on_raised: Callable[[HarnessError], None] = lambda error: None  # told where a plugin raised something
+    complain: Callable[[HarnessError], None] = lambda error: None  # what a person is told beside the log
 
 
 def take_ownership(session_id: str, data: Files) -> HeldLock:
@@ -125,13 +125,13 @@ class OwnedSession:
             ports=self._ports,
             loop=self.loop,
             redactor=world.redactor,
-            deadlines=Deadlines(self._ports),
+            deadlines=Deadlines(self._ports, lambda said: world.complain(HarnessError(said))),
             cancel=self._cancel,
             late_cancel=self._late_cancel,
             on_chunk=lambda chunk: world.on_chunk(self.session_id, chunk),
             active=ActiveTime(self._ports),
             trace=world.trace,
-            on_raised=world.on_raised,
+            on_raised=world.complain,
             accept=self._accept if self._accept_drift else None,
         )
         ask_site = AskSite(

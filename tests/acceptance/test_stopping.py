@@ -15,6 +15,8 @@ import pytest
 
 from harness_core import Host
 from harness_core.cli.session_text import exit_of_session
+from harness_core.shell import deadlines
+from harness_core.shell.ports import make_ports
 from harness_core.shell.session import OwnedSession, take_ownership
 from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound, StoreError
 from harness_hookspecs.kit.codec import dumps
@@ -419,6 +421,18 @@ def test_a_model_call_that_outlasts_the_grace_of_a_signal_is_asked_again(play: A
     session.reopen()
     assert session.resume()["status"] == "completed"
     assert {"harness.model.failed", "role.failed"}.isdisjoint(session.types())
+
+
+@pytest.mark.parametrize("deaf", [True, False])
+def test_a_tool_that_goes_on_beyond_its_time_is_named_once_and_one_that_heeds_it_is_not(
+    play: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], deaf: bool
+) -> None:
+    monkeypatch.setattr(deadlines, "HEED_SECONDS", 0.1)
+    slow = calls(("slow", {**SLOW, "seconds": 1, "deaf": deaf}))
+    session = play(slow, says("done"), harness={"run": {"tool_timeout_sec": 0.2}})
+    assert session.run()["status"] == "completed"
+    said = capsys.readouterr().err
+    assert said == ("harness: tool effects_slow was told to stop after 0.2 s and goes on\n" if deaf else "")
 
 
 @pytest.mark.req("A-62")
