@@ -97,6 +97,8 @@ def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
 
     Flags it was started with still hold; a limit of --budget is the new total, with what was used before.
     """
+    from harness_core.kernel.state import FINAL
+
     budget = budget_of(given["budget"])
     with open_host(ctx) as host:
         found = host.find(session)
@@ -104,7 +106,8 @@ def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
 
     def begin(host: Host, progress: Progress) -> str:
         progress.remember(host.events(found))
-        progress.name(found)
+        if host.session(found)["status"] not in FINAL:  # else nothing goes on that could be told of
+            progress.name(found)
         host.resume(found, budget=budget, on_ask=given["on_ask"], accept_drift=given["accept_drift"], wait=False)
         return found
 

@@ -16,7 +16,6 @@ import pytest
 from harness_core import Host
 from harness_core.cli.session_text import exit_of_session
 from harness_core.shell import deadlines
-from harness_core.shell.ports import make_ports
 from harness_core.shell.session import OwnedSession, take_ownership
 from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound, StoreError
 from harness_hookspecs.kit.codec import dumps
