@@ -354,12 +354,15 @@ def _model_failed(state: SessionState, event: Event) -> None:
 @_on("harness.tool_call.started")
 def _tool_started(state: SessionState, event: Event) -> None:
     _count_call(state, event)
-    approval_id = state.unused.pop(str(event.refs.get("causation_id")), None)
-    if approval_id is not None:
-        approval = state.approvals[approval_id]
-        _count_decision(state, approval, -1)
-        approval.consumed = True
-        _count_decision(state, approval, 1)
+    cause = str(event.refs.get("causation_id"))
+    approval = state.approvals.get(state.unused.get(cause, ""))
+    call = (event.refs.get("role_call_id"), event.payload["callId"])
+    if approval is None or (approval.payload.get("role_call_id"), approval.payload.get("call_id")) != call:
+        return  # a call that needs no approval may follow right after the grant of another one
+    del state.unused[cause]
+    _count_decision(state, approval, -1)
+    approval.consumed = True
+    _count_decision(state, approval, 1)
 
 
 @_on("effect.in_doubt")

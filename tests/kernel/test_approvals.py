@@ -200,6 +200,21 @@ def test_no_event_costs_more_for_what_was_decided_before_and_who_was_first_is_kn
     assert play.state.questions == {}
 
 
+@pytest.mark.inv("I-23")
+def test_a_call_that_needs_no_approval_uses_up_nobody_s() -> None:
+    """It may follow right after the grant of another call, and bear its id as a cause."""
+    play = Play(definition()).to_role()
+    used(play, "call_0")
+    started = play.facts.pop()
+    free = started._replace(payload={**started.payload, "callId": "call_1", "tier": TIERS[1]})
+    play.facts.append(free)
+    state = play.folded_again()
+    assert [one.consumed for one in state.approvals.values()] == [False]
+    assert len(state.unused) == 1
+    play.facts.append(started)
+    assert [one.consumed for one in play.folded_again().approvals.values()] == [True]
+
+
 @pytest.mark.parametrize("used_up", [True, False])
 def test_the_hash_tells_a_grant_that_was_used_from_one_that_was_not(used_up: bool) -> None:
     play = Play(definition()).to_role()
