@@ -132,7 +132,7 @@ class Dispatcher:
                 self._admit(call, tool)  # started anew, and on the disk: if this is lost too, it is in doubt again
                 start += 1
         except HarnessError as error:
-            if error.code == "cancelled":
+            if error.code == "cancelled" or self._recorder.fatal is not None:
                 raise
             return self._failed(call, error, None)
         return self._execute(call, tool, start)
@@ -286,6 +286,8 @@ class Dispatcher:
         try:
             return self._succeeded(call, value, truncated=truncated, duration_ms=duration_ms, flush=flush)
         except HarnessError as unrecordable:
+            if self._recorder.fatal is not None:  # what stops the session is no result, and one may be kept already
+                raise
             return self._failed(call, unrecordable, duration_ms, flush=flush)
 
     def _succeeded(

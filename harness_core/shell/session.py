@@ -252,12 +252,14 @@ class OwnedSession:
         if self._closed:
             return
         self._closed = True
-        self._rested = self.loop.quiescent()  # work that is cut off here leaves nothing under way either
-        self._leave.cancel("closed")
-        self.loop.stop()  # first: how work answers the cancel is no result (see interrupt)
-        self._cancel.cancel("closed")
-        self._late_cancel.cancel("closed")
-        self._lock.release()
+        try:
+            self._rested = self.loop.quiescent()  # work that is cut off here leaves nothing under way either
+            self._leave.cancel("closed")
+            self.loop.stop()  # first: how work answers the cancel is no result (see interrupt)
+            self._cancel.cancel("closed")
+            self._late_cancel.cancel("closed")
+        finally:  # whatever breaks on the way, or nobody can own it again
+            self._lock.release()
 
     def _accept(self, drift: Drift) -> None:
         """Record what a role call was started with and is no more, which neither configuration nor versions show."""

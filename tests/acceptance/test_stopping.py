@@ -16,6 +16,7 @@ import pytest
 from harness_core import Host
 from harness_core.cli.session_text import exit_of_session
 from harness_core.shell import deadlines
+from harness_core.shell.loop import SessionLoop
 from harness_core.shell.session import OwnedSession, take_ownership
 from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound, StoreError
 from harness_hookspecs.kit.codec import dumps
@@ -261,6 +262,25 @@ def test_a_cancel_that_is_recorded_and_cannot_be_carried_out_is_told_to_be(play:
     assert f"harness resume {name} ends the session" in caught.value.hint
     broken.mended = True
     assert session.resume()["status"] == "cancelled"
+
+
+@pytest.mark.inv("I-20")
+def test_what_breaks_while_a_session_is_given_back_does_not_keep_it(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = play(calls(("slow", SLOW)), says("done"))
+    found = session.host.start("Go.")
+    session.site.wait_for_effects()
+    owned = session.host._owned[found]
+
+    def breaks(loop: SessionLoop, error: BaseException | None = None) -> None:
+        raise RuntimeError("no thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SessionLoop, "stop", breaks)
+        with pytest.raises(RuntimeError, match="no thread"):
+            owned.close()
+    take_ownership(found, owned._ports.files(owned._world.data_dir)).release()
+    owned.loop.stop()
+    owned._cancel.cancel("closed")  # what it had begun ends
 
 
 # -------------------------------------------------------------------------------------------------------- pause
