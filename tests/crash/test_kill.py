@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,7 @@ class Reference:
         assert document["verified"] and document["replayed"]["equal"]
         stored = [tuple(event) for event in document["events"]]
         assert {tuple(line) for line in self.driver.lines("acks")} <= set(stored)
+        assert _failed_tools(document) == _failed_tools(self.end)  # what stops a session is no result of a call
         self._check_effects(disturbances)
         asked = Counter(map(tuple, self.driver.lines("asked")))
         assert len(asked) == 6 and all(count <= 1 + disturbances for count in asked.values())
@@ -115,6 +116,10 @@ class Reference:
             lines = [line for line in effects if line["args"]["note"] == note]
             assert len({line["key"] for line in lines}) == 1
             assert len(lines) <= (1 + disturbances if lines[0]["tool"] == "effects_pure" else 1)
+
+
+def _failed_tools(document: Mapping[str, Any]) -> int:
+    return sum(event_type == "harness.tool_call.failed" for _, _, event_type, _ in document["events"])
 
 
 @pytest.fixture(scope="module")
