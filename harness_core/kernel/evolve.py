@@ -19,7 +19,7 @@ HANDLERS: dict[str, Handler] = {}
 
 def evolve(state: SessionState, event: Event) -> None:
     """Fold ``event``; a type nobody knows, or knows only in an older version, is marked and skipped (B-92)."""
-    version, keep, handler = _KNOWN.get(event.type, _UNKNOWN)
+    version, keep, handler = _KNOWN.get(event.type, (0, None, None))
     if event.version <= version:
         if keep is not None:
             keep(state, event)
@@ -28,8 +28,7 @@ def evolve(state: SessionState, event: Event) -> None:
         state.causes.last_id = event.id
     elif event.type not in state.unknown_types:
         state.unknown_types.append(event.type)
-    state.seq = event.seq
-    state.updated_at = event.timestamp
+    state.seq, state.updated_at = event.seq, event.timestamp
 
 
 def _on(*types: str) -> Callable[[Handler], Handler]:
@@ -354,9 +353,8 @@ def _model_failed(state: SessionState, event: Event) -> None:
 @_on("harness.tool_call.started")
 def _tool_started(state: SessionState, event: Event) -> None:
     _count_call(state, event)
-    cause = str(event.refs.get("causation_id"))
+    cause, call = str(event.refs.get("causation_id")), (event.refs.get("role_call_id"), event.payload["callId"])
     approval = state.approvals.get(state.unused.get(cause, ""))
-    call = (event.refs.get("role_call_id"), event.payload["callId"])
     if approval is None or (approval.payload.get("role_call_id"), approval.payload.get("call_id")) != call:
         return  # a call that needs no approval may follow right after the grant of another one
     del state.unused[cause]
@@ -399,5 +397,4 @@ def _raised(state: SessionState, event: Event) -> None:
     state.exhausted = None
 
 
-_UNKNOWN = (0, None, None)
 _KNOWN = {kind: (known.version, KEEP.get(kind), HANDLERS.get(kind)) for kind, known in EVENTS.items()}

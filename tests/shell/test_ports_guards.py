@@ -59,7 +59,6 @@ def test_ports_that_go_or_are_closed_leave_no_process(threads: HostPorts) -> Non
     assert threads.processes.run(["true"]).returncode == 0  # by another one
 
 
-@pytest.mark.inv("I-33")
 def test_a_killed_host_takes_its_commands_with_it(pids: Callable[[], list[int]], tmp_path: Path) -> None:
     code = (
         "ports.processes.run(['true'])\n"
