@@ -16,10 +16,11 @@ HEED_SECONDS = 1.0
 
 
 class _Due(NamedTuple):
-    """What is to be cancelled in time out, or nothing more, and what is said of a call that goes on then."""
+    """What is to be cancelled in time out, or nothing more, and who is said to go on then."""
 
     token: Any
-    said: str
+    what: str
+    timeout_seconds: float
 
 
 class Limit:
@@ -61,7 +62,7 @@ class Deadlines:
         """
         token = self._ports.wait.token()
         forget = parent.on_cancel(lambda: token.cancel(parent.reason or "cancelled"))
-        entry = [_Due(token, what and f"{what} was told to stop after {timeout_seconds:g} s and goes on")]
+        entry = [_Due(token, what, timeout_seconds)]
         return Limit(token, forget, self._add(entry, self._ports.clock.monotonic() + timeout_seconds))
 
     def _add(self, entry: list[_Due], at: float) -> list[_Due]:
@@ -104,14 +105,14 @@ class Deadlines:
 
     def _over(self, entry: list[_Due]) -> None:
         """Cancel; then look once more a little later, and tell of what is still there. What has ended is empty."""
-        for token, said in entry[:]:
+        for token, what, seconds in entry[:]:
             if token is None:
-                self._tell(said)
+                self._tell(f"{what} was told to stop after {seconds:g} s and goes on")
                 continue
             token.cancel("timeout")
-            if said and token.reason == "timeout":
+            if what and token.reason == "timeout":
                 with self._lock:
                     if entry:  # else it has ended meanwhile
-                        entry[:] = [_Due(None, said)]
+                        entry[:] = [_Due(None, what, seconds)]
                         self._count += 1
                         heapq.heappush(self._heap, (self._ports.clock.monotonic() + HEED_SECONDS, self._count, entry))

@@ -33,7 +33,12 @@ def uuid7_of(stamp: int, chance: bytes) -> str:
 
 
 def _uuid7(stamp: int, tail: str) -> str:
-    return f"{stamp >> 28:08x}-{stamp >> 12 & 0xFFFF:04x}-7{stamp & 0xFFF:03x}-{tail}"
+    return f"{_head_of(stamp >> 12)}{stamp & 0xFFF:03x}-{tail}"
+
+
+def _head_of(moment_ms: int) -> str:
+    """The groups of a UUIDv7 before its counter: 48 bits of milliseconds and the version."""
+    return f"{moment_ms >> 16:08x}-{moment_ms & 0xFFFF:04x}-7"
 
 
 def _tail_of(chance: bytes) -> str:
@@ -94,6 +99,7 @@ class RealIds:
 
     def __init__(self) -> None:
         self._last = 0
+        self._moment_ms, self._head = -1, ""
         self._lock = threading.Lock()
         self._tails: list[str] = []
 
@@ -103,8 +109,10 @@ class RealIds:
             if not self._tails:  # one call to the system for many ids
                 drawn = os.urandom(8 * _CHANCES_AT_ONCE)
                 self._tails = [_tail_of(drawn[at : at + 8]) for at in range(0, len(drawn), 8)]
-            tail = self._tails.pop()
-        return _uuid7(stamp, tail)
+            moment_ms = stamp >> 12
+            if moment_ms != self._moment_ms:  # most of a step's ids share it
+                self._moment_ms, self._head = moment_ms, _head_of(moment_ms)
+            return f"{self._head}{stamp & 0xFFF:03x}-{self._tails.pop()}"
 
     def ulid(self, prefix: str) -> str:
         return ulid_of(prefix, time.time_ns() // 1_000_000, os.urandom(10))
