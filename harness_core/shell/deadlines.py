@@ -10,9 +10,9 @@ from harness_hookspecs.host import CancelToken, Ports
 
 __all__ = ["HEED_SECONDS", "Deadlines", "Limit"]
 
-
 HEED_SECONDS = 1.0
-"""How long a call may take to end after its time is over before a person is told of it."""
+"""How long a call may take to end after its time is over: then nobody waits for an approver or a validator any more,
+and of a tool a person is told."""
 
 
 class _Due(NamedTuple):

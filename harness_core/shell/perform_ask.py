@@ -16,6 +16,7 @@ from harness_hookspecs.host import CancelToken
 from harness_hookspecs.kit.frozen import thaw
 
 from .answering import answer_body
+from .deadlines import HEED_SECONDS
 from .perform_attempt import Attempt, attempt
 from .services import Services
 from .session_parts import NamedApprover
@@ -23,9 +24,6 @@ from .session_parts import NamedApprover
 __all__ = ["AskSite", "OnAsk", "ask", "attended", "close_prompt"]
 
 OnAsk = Literal["auto", "ask", "suspend", "deny"]
-
-HEED_SECONDS = 1.0
-"""How long an approver may take to end after its time is over; then nobody waits for it any more."""
 
 _ANSWERED = "answered by "
 

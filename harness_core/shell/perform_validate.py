@@ -18,14 +18,12 @@ from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.store import Store
 from harness_hookspecs.validator import Finding, Subject, Verdict
 
+from .deadlines import HEED_SECONDS
 from .perform_attempt import Attempt, attempt
 from .services import Services
 from .session_parts import NamedValidator, SessionParts
 
 __all__ = ["ValidateSite", "validate"]
-
-HEED_SECONDS = 1.0
-"""How long a validator may take to end after its time is over; then nobody waits for it any more."""
 
 MAX_INLINE_BODY_BYTES = 16_384
 """A body up to this size stands in the event, so that transition rules can read it; a larger one by reference."""

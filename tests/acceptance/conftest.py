@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness_core import Host
+from harness_hookspecs.errors import HarnessError
 from tests.reference import PATIENCE_SECONDS, Site, notes, one_stage, payloads, types_of, write_site
 
 
@@ -52,6 +53,14 @@ class Play:
 
     def run(self, on_ask: str = "suspend", **more: Any) -> Any:
         return self.host.run("Go.", on_ask=on_ask, **more)
+
+    def run_until_it_breaks(self, failpoint: str) -> None:
+        """Run under a failpoint that raises, as a process that dies there would leave the session."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HARNESS_FAILPOINT", f"{failpoint}:raise")
+            self.reopen()
+            with pytest.raises(HarnessError):
+                self.run()
 
     def answer(self, item: Mapping[str, Any], decision: str = "approve", **more: Any) -> Any:
         return self.host.answer(item["id"], decision, digest=item["digest"], **more)

@@ -370,15 +370,11 @@ def test_accepting_where_nothing_has_changed_records_nothing_and_says_so(
 
 @pytest.mark.parametrize("died", [False, True])
 def test_who_takes_over_from_a_process_that_died_is_told_so(
-    play: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], died: bool
+    play: Any, capsys: pytest.CaptureFixture[str], died: bool
 ) -> None:
     session = play(*ASK_ONCE)
     if died:
-        monkeypatch.setenv("HARNESS_FAILPOINT", "intent.committed:raise")
-        session.reopen()
-        with pytest.raises(HarnessError):
-            session.run()
-        monkeypatch.delenv("HARNESS_FAILPOINT")
+        session.run_until_it_breaks("intent.committed")
     else:
         session.run()
     session.reopen()

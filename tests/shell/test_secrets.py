@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from harness_core.settings.models import ModelsSettings
 from harness_core.shell.host import Host
 from harness_core.shell.kind_hosts import PartHost, register_secrets, resolve_secret
-from harness_core.shell.ports import make_ports
+from harness_core.shell.ports import HostPorts
 from harness_core.shell.redaction import MARK, Redactor
 from harness_hookspecs.errors import ConfigError, HarnessError, Refused
 from harness_hookspecs.host import Ports
@@ -32,10 +32,8 @@ UNREADABLE: Mapping[str, tuple[str, type[Exception]]] = {
 
 
 @pytest.fixture
-def ports() -> Iterator[Ports]:
-    made = make_ports("threads")
-    yield made
-    made.close()
+def ports(threads: HostPorts) -> Ports:
+    return threads
 
 
 @pytest.fixture
