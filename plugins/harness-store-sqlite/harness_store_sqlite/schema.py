@@ -9,9 +9,12 @@ __all__ = [
     "APPLICATION_ID",
     "CREATE",
     "EVENT_COLUMNS",
+    "FILL_LOG",
     "FORMAT",
     "MAX_ROWS",
     "MAX_ROWS_ALONE",
+    "SMALL_CACHE",
+    "USUAL_CACHE",
     "affected",
     "creation",
     "insert_events",
@@ -34,9 +37,17 @@ _PAGE_BYTES: Final = 2048
 """A commit writes three pages at least, so small ones make the append of one event a tenth quicker."""
 
 _CHECKPOINT_PAGES: Final = 1000
-"""2 MiB of write-ahead log, then it is folded into the file and begun anew: while the log still grows, an fsync costs
-half as much again, and folding it more often would cost a step more than a twentieth of an fsync."""
+"""2 MiB of write-ahead log, then it is folded into the file and begun anew: folding it more often would cost a step
+more than a twentieth of an fsync."""
 
+SMALL_CACHE: Final = "PRAGMA cache_size = 8"
+"""With so few pages SQLite writes those of a large content into the log before they are committed."""
+
+USUAL_CACHE: Final = "PRAGMA cache_size = -2000"
+"""SQLite's own default, in KiB."""
+
+FILL_LOG: Final = f"INSERT INTO blobs VALUES (x'', 0, 0, zeroblob({_CHECKPOINT_PAGES * _PAGE_BYTES}))"
+"""Makes the write-ahead log as large as it usually gets; rolled back, its pages are nobody's and are written over."""
 
 _SQL: Final = """
 CREATE TABLE streams (

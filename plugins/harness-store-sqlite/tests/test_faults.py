@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,31 @@ def test_a_disk_that_fails_at_any_write_loses_nothing_acknowledged(
         assert stored(again) == {**acknowledged, "store:main": 1}
         assert again._readers.first("PRAGMA integrity_check") == ("ok",)
         again.close()
+
+
+@pytest.mark.inv("I-1")
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from_then_on"])
+def test_a_log_whose_room_fails_loses_nothing_and_goes_on(tmp_path: Path, disk: Any, lasting: bool) -> None:
+    disk.lasting = lasting
+    for number in (*range(1, 30), 500, 1000, 1500):  # operations of the append that room is made after, and of the room
+        host = FakeHost(tmp_path / str(number))
+        store = open_store(FULL, host, database=disk.database)
+        for seq in range(31):
+            store.append(STREAM, [draft(seq)], expected_seq=seq)
+        disk.fails_at = disk.operations + number
+        acknowledged = 31
+        with suppress(StoreError):
+            acknowledged += len(store.append(STREAM, [draft(31)], expected_seq=31))
+        disk.fails_at = None
+        for seq in range(acknowledged, 40):
+            store.append(STREAM, [draft(seq)], expected_seq=seq)
+        store.close()
+        again = open_store(FULL, host, database=disk.database)
+        assert len(proved(again, STREAM)) == 40
+        assert again._readers.first("PRAGMA integrity_check") == ("ok",)
+        assert again._readers.first("SELECT count(*) FROM blobs") == (0,)
+        again.close()
+    assert acknowledged == 32  # what failed last was the room, and the append stands
 
 
 def test_a_full_disk_is_named_and_room_makes_it_go_on(host: FakeHost) -> None:

@@ -411,3 +411,22 @@ def test_the_write_ahead_log_is_bounded_though_somebody_reads_slowly(host: FakeH
     assert wal.stat().st_size < 16 * 1_048_576
     assert len(list(slow)) == 599
     store.close()
+
+
+@pytest.mark.inv("I-13")
+def test_a_log_that_is_written_to_for_longer_grows_once(host: FakeHost) -> None:
+    store = open_store(QUICK, host)
+    wal = host.data_dir / "harness.db-wal"
+    sizes = []
+    for number in range(80):
+        store.append(STREAM, [draft(number)], expected_seq=number)
+        sizes.append(wal.stat().st_size)
+    assert sizes[20] < 1_048_576  # a short session pays nothing for it
+    assert 2_097_152 < sizes[40] < 3 * 1_048_576
+    assert set(sizes[40:]) == {sizes[40]}
+    assert len(proved(store, STREAM)) == 80
+    assert store._readers.first("SELECT count(*) FROM blobs") == (0,)
+    assert store._readers.first("PRAGMA integrity_check") == ("ok",)
+    store.close()
+    assert not wal.exists()
+    assert (host.data_dir / "harness.db").stat().st_size < 262_144
