@@ -109,6 +109,7 @@ def test_a_disk_that_fails_at_any_write_loses_nothing_acknowledged(
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from_then_on"])
 def test_a_log_whose_room_fails_loses_nothing_and_goes_on(tmp_path: Path, disk: Any, lasting: bool) -> None:
     disk.lasting = lasting
+    acknowledged = 0
     for number in (*range(1, 30), 500, 1000, 1500):  # operations of the append that room is made after, and of the room
         host = FakeHost(tmp_path / str(number))
         store = open_store(FULL, host, database=disk.database)
