@@ -80,8 +80,24 @@ class SessionLoop:
         Raises:
             HarnessError: The append failed, or the loop has stopped.
         """
-        ticket = self._enqueue(command, durable=durable)
-        self._run(ticket)
+        return self.carry_out(self.lay_down(command, durable=durable))
+
+    def lay_down(self, command: Any, *, durable: bool, effect_key: str | None = None) -> Ticket:
+        """Put a command behind all that were laid down before; whoever does so has it carried out."""
+        gate = self._ports.wait.lock()
+        gate.acquire()
+        ticket = Ticket(command, gate, durable=durable, effect_key=effect_key)
+        if self.stopped:
+            raise self._ended()
+        self._inbox.append(ticket)
+        return ticket
+
+    def carry_out(self, ticket: Ticket) -> Any:
+        """Run turns until the command was decided, and give its reply or raise its error; see ``submit``."""
+        self._lead()
+        ticket.gate.acquire()
+        if ticket.error is not None:
+            raise ticket.error
         return ticket.reply
 
     def launch(self, effect: Any) -> None:
@@ -184,21 +200,6 @@ class SessionLoop:
 
     # -- the token ---
 
-    def _enqueue(self, command: Any, *, durable: bool, effect_key: str | None = None) -> Ticket:
-        gate = self._ports.wait.lock()
-        gate.acquire()
-        ticket = Ticket(command, gate, durable=durable, effect_key=effect_key)
-        if self.stopped:
-            raise self._ended()
-        self._inbox.append(ticket)
-        return ticket
-
-    def _run(self, ticket: Ticket) -> None:
-        self._lead()
-        ticket.gate.acquire()
-        if ticket.error is not None:
-            raise ticket.error
-
     def _lead(self) -> None:
         """Run turns while there is something to do and nobody else does; look again after letting go."""
         rounds = 0
@@ -230,8 +231,8 @@ class SessionLoop:
             key = effect.key
             try:
                 command = self._hooks.perform(effect)
-                ticket = self._enqueue(command, durable=False, effect_key=key)
-                self._run(ticket)
+                ticket = self.lay_down(command, durable=False, effect_key=key)
+                self.carry_out(ticket)
             except BaseException as error:  # whatever it is, everyone who waits must hear of it
                 self._running.pop(key, None)
                 self.stop(error)

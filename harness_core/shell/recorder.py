@@ -19,6 +19,9 @@ from .loop import SessionLoop
 
 __all__ = ["RoleCallRecorder"]
 
+_Command = Callable[[tuple[Fact, ...], dict[str, bytes]], Record | AskApproval]
+"""Makes a command of what is in the buffer: results and contents."""
+
 
 class RoleCallRecorder:
     """Writes the events of one role call; results ride with the next intent of the same call (D-5).
@@ -146,14 +149,16 @@ class RoleCallRecorder:
             self._blobs.update(blobs or {})
         self.reach("result.buffered")
         if flush:
-            results, kept = self.drain()
-            self._submit(Record(self.role_call_id, results=results, blobs=kept))
+            self._submit(lambda results, kept: Record(self.role_call_id, results=results, blobs=kept))
 
     def drain(self) -> tuple[tuple[Fact, ...], dict[str, bytes]]:
-        """Take what is in the buffer, for the command that writes it."""
+        """Take what is in the buffer, for the command that ends the role call."""
         with self._lock:
-            results, self._results = tuple(self._results), []
-            blobs, self._blobs = self._blobs, {}
+            return self._drain()
+
+    def _drain(self) -> tuple[tuple[Fact, ...], dict[str, bytes]]:
+        results, self._results = tuple(self._results), []
+        blobs, self._blobs = self._blobs, {}
         return results, blobs
 
     def intend(
@@ -171,9 +176,8 @@ class RoleCallRecorder:
             Cancelled: The session is cancelled or over.
         """
         self.check_open()
-        results, kept = self.drain()
         reply = self._submit(
-            Record(
+            lambda results, kept: Record(
                 self.role_call_id,
                 results=results,
                 intent=tuple(facts),
@@ -189,18 +193,24 @@ class RoleCallRecorder:
     def ask(self, payload: Mapping[str, Any], verdict: str, kind: str, blobs: Mapping[str, bytes]) -> str:
         """Write an approval request without its digest (or find the one that stands) and return its id."""
         self.check_open()
-        results, kept = self.drain()
         reply = self._submit(
-            AskApproval(payload, verdict, kind, results, {**kept, **blobs})  # type: ignore[arg-type]
+            lambda results, kept: AskApproval(payload, verdict, kind, results, {**kept, **blobs})  # type: ignore[arg-type]
         )
         if isinstance(reply, Refusal):
             raise self._refused(reply)
         return str(reply)
 
-    def _submit(self, command: Any) -> Any:
-        """Hand a command to the loop; a replay takes none, and what it says then is fatal, whoever catches it."""
+    def _submit(self, command: _Command) -> Any:
+        """Hand a command with all that is in the buffer to the loop; a replay takes none, and what it says then is
+        fatal, whoever catches it.
+
+        Nobody else may lay down a command between the two: a call of the same answer, made beside this one, would come
+        into the log before the answer that asked for it.
+        """
         try:
-            return self._loop.submit(command)
+            with self._lock:
+                ticket = self._loop.lay_down(command(*self._drain()), durable=True)
+            return self._loop.carry_out(ticket)
         except Diverged as error:
             unused = self.journal.first_unused()
             if unused is None:

@@ -65,7 +65,7 @@ class RecordedCalls:
     machine: SessionMachine
     closing_seq: int  # of the event by which the record says that the role had ended
 
-    def submit(self, command: Any, *, durable: bool = True) -> Any:
+    def lay_down(self, command: Any, *, durable: bool) -> Any:
         """Every command would be something that is not in the record."""
         seq = self.closing_seq
         raise Diverged(f"the role makes a call that is not recorded, where it had ended at event {seq}", seq=seq)
