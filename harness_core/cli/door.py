@@ -147,8 +147,7 @@ def _failed(error: HarnessError, as_json: bool, options: GlobalOptions) -> int:
 def _trace(error: BaseException) -> None:
     import traceback
 
-    with suppress(OSError):
-        traceback.print_exception(error)
+    complain("".join(traceback.format_exception(error)).rstrip())
 
 
 def _people(error: HarnessError) -> str:

@@ -60,13 +60,14 @@ class Host:
         on_event: Callable[[StoredEvent], Any] | None,
         on_chunk: Callable[[str, Chunk], Any] | None,
         trace: TraceSink | None = None,
+        debug: bool = False,
     ) -> None:
         self._opened, self._ports = opened, opened.ports
         self._store: Store | None = None
         self._closed = False
         self._session_parts: SessionParts | None = None
         self._owned: dict[str, OwnedSession] = {}
-        self._on_event, self._on_chunk, self._trace, self._debug = on_event, on_chunk, trace, False
+        self._on_event, self._on_chunk, self._trace, self._debug = on_event, on_chunk, trace, debug
         self._world: SessionWorld | None = None
         self._made_ports: Any = None  # closed with the host; ports that were handed in belong to the caller
 
@@ -107,8 +108,8 @@ class Host:
             sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
         doors = make_ports(ports) if isinstance(ports, str) else ports
         opened = open_project(project, doors, overrides=overrides, flags=options, terminal=terminal)
-        host = cls(opened, on_event=on_event, on_chunk=on_chunk, trace=trace)
-        host._debug = bool(getattr(options, "debug", False))
+        debug = bool(getattr(options, "debug", False))
+        host = cls(opened, on_event=on_event, on_chunk=on_chunk, trace=trace, debug=debug)
         host._made_ports = doors if isinstance(ports, str) else None
         return host
 
@@ -719,9 +720,7 @@ class Host:
             owned.nudge()
 
     def _complain(self, error: HarnessError) -> None:
-        from .raised import told_of
+        from .raised import tell
 
-        said = self._opened.redactor.text(told_of(error, debug=self._debug))  # what a plugin says may hold anything
-        with suppress(OSError):  # whom nobody can be told of, nothing stops for
-            if sys.stderr is not None:
-                sys.stderr.write(said)
+        packages = {row.record.module.partition(".")[0] for row in self._opened.catalogue.rows}
+        tell(error, debug=self._debug, redact=self._opened.redactor.text, packages=packages)

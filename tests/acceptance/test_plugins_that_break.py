@@ -6,6 +6,7 @@ Each is a distribution of its own with one broken function; everything else of i
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 from pathlib import Path
@@ -227,6 +228,57 @@ def test_what_a_plugin_raised_is_shown_with_its_line_and_for_debugging_with_the_
         return  # no session was begun
     kept = b"".join(event.payload for event in site.session.events())
     assert b"parts.py" not in kept  # another machine, the same log
+
+
+WRAPPERS = {
+    "of Python": "import contextlib\n@contextlib.contextmanager(lambda: (yield))()",
+    "of another package": "import acmewrap\n@acmewrap.wrapped",
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_the_line_that_raised_is_the_plugins_own_also_where_its_function_is_wrapped(
+    broken: Any, site_folder: Path, wrapper: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (site_folder / "acmewrap").mkdir()
+    code = "def wrapped(call):\n    return lambda *args: call(*args)\n"
+    (site_folder / "acmewrap" / "__init__.py").write_text(code, encoding="utf-8")
+    body = f"{SPECS}{WRAPPERS[wrapper]}\ndef execute(self, name, args, ctx):\nBREAK"
+    tool = Kind("tool", body, stage=TOOL, first=asks("unkeyed"))
+    broken(tool, "raise ValueError", f"a wrapper {wrapper}").session.run()
+    assert re.search(r"raised at /.*/parts\.py:\d+, in execute\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_a_plugin_raised_is_obeyed_by_no_terminal_and_looks_like_no_line_of_the_hosts(
+    broken: Any, debug: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    does = "raise ValueError('x\\x1b]0;owned\\x07y\\nharness: all is well')"
+    broken(KINDS["tool"], does, "tool raises an escape")
+    main(["run", "Go.", *(["--debug"] if debug else [])])
+    said = capsys.readouterr().err
+    assert ("x\\x1b]0;owned\\x07y" in said, "\x1b" in said, "\x07" in said) == (True, False, False)
+    assert not re.search(r"^harness: all is well", said, re.MULTILINE)
+    assert ("Traceback (most recent call last)" in said) == debug
+
+
+def closed() -> io.StringIO:
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("stderr", [closed, lambda: io.TextIOWrapper(io.BytesIO(), "ascii"), lambda: None])
+def test_whom_nobody_can_be_told_of_nothing_stops_for(
+    broken: Any, stderr: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = broken(KINDS["tool"], "raise ValueError('\u00fc')", "tool raises an umlaut").session
+    stream = stderr()
+    monkeypatch.setattr("sys.stderr", stream)
+    assert session.run()["status"] == "completed"
+    if isinstance(stream, io.TextIOWrapper):  # one that has not the letter is told nevertheless
+        stream.flush()
+        assert b"ValueError: \\xfc\n" in stream.buffer.getvalue()
 
 
 @pytest.mark.parametrize(("kind", "raised"), PAIRS)
