@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -245,6 +246,14 @@ def test_a_server_that_is_stopped_holds_up_no_command_beyond_its_time(
             task.join(QUICK_SECONDS)
     assert not server.is_running()
     assert threads.processes.run(["echo", "next"]).stdout == b"next\n"
+
+
+@pytest.mark.inv("I-33")
+def test_a_command_that_stops_who_would_end_it_is_back_five_seconds_after_its_time(threads: HostPorts) -> None:
+    began = time.monotonic()
+    script = "kill -STOP $(cut -d' ' -f4 /proc/$PPID/stat); sleep 300"
+    assert threads.processes.run(["sh", "-c", script], timeout_seconds=0.2).timed_out
+    assert time.monotonic() - began < 0.2 + 5.0
 
 
 def test_a_server_without_descriptors_says_so_and_goes_on(threads: HostPorts) -> None:

@@ -13,7 +13,7 @@ from .survivors import kill_tree
 
 __all__ = ["GroupedCommand"]
 
-_REAP_SECONDS = 3.0
+_REAP_SECONDS = 0.4  # of one that has ended it takes none
 
 
 class GroupedCommand:

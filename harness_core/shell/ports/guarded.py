@@ -25,7 +25,7 @@ __all__ = ["GuardedCommand", "Guards"]
 _GUARD = os.path.join(os.path.dirname(__file__), "guard.py")
 _STATUS_BYTES = 64
 _BEGIN_SECONDS = 20.0
-_END_SECONDS = 1.0
+_END_SECONDS = 0.6  # for the server to end as it is told, and once more when it was killed
 _GONE = (BrokenPipeError, ConnectionResetError, BlockingIOError)
 """How a socket answers whose other end was killed, or stopped until nothing more fitted into it."""
 

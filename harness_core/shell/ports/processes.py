@@ -21,7 +21,8 @@ from .wake import Wake
 __all__ = ["RealProcesses"]
 
 _READ_BYTES = 65_536
-_STOP_SECONDS = 3.0  # for everything to be gone once it was killed
+# A call is back five seconds after its time-out: three steps, the pipes, and what a command's ``close`` may take.
+_STOP_SECONDS = 1.2  # for everything to be gone at each step, what the step itself takes included
 _DRAIN_SECONDS = 0.5  # for pipes that a process out of reach holds
 _POLL_SECONDS = 86_400.0  # at most in one call, which counts in 31 bits of milliseconds
 _LOOK_SECONDS = 0.02  # where the kernel cannot tell of a child's end by a descriptor
@@ -122,8 +123,9 @@ class _Talk:
         try:
             self._heeds_wake = False
             for end in (self._command.stop, self._command.kill, self._command.force):
+                deadline = time.monotonic() + _STOP_SECONDS
                 end()
-                self._wait(time.monotonic() + _STOP_SECONDS)
+                self._wait(deadline)
                 if self._exited:
                     break
             self._drain(time.monotonic() + _DRAIN_SECONDS)
@@ -140,7 +142,10 @@ class _Talk:
         return Completed(self._command.returncode(), stdout.data(), stderr.data(), timed_out, cut)
 
     def _wait(self, deadline: float) -> None:
-        while not self._exited and (left := deadline - time.monotonic()) > 0:
+        """Wait for the end; looked for once also where the time is over."""
+        left = 1.0
+        while not self._exited and left > 0:
+            left = deadline - time.monotonic()
             self._poll(left)
 
     def _drain(self, deadline: float) -> None:
