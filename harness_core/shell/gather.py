@@ -135,8 +135,8 @@ def _git_log(source: Any, site: GatherSite) -> list[Gathered]:
     commits = f"{base}..{head}" if base else head
     text, cut = git.text("log", "--no-color", "--no-decorate", "--format=- %s", commits)
     text = text.strip() + ("\n[cut: there are more commits]" if cut else "")
-    facts = _ends(git, base, head)
-    return [Gathered("git_log", "Commits", text, _layer(source, 1), {"git": commits}, source.max_tokens, facts)]
+    named, facts = {"git": encode_path(commits)}, _ends(git, base, head)
+    return [Gathered("git_log", "Commits", text, _layer(source, 1), named, source.max_tokens, facts)]
 
 
 def _git_diff(source: Any, site: GatherSite) -> list[Gathered]:
@@ -148,8 +148,8 @@ def _git_diff(source: Any, site: GatherSite) -> list[Gathered]:
     names = git.names("diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", *sides)
     patch, cut = git.text("diff", "--no-color", "--no-ext-diff", "--no-textconv", "-U1", *sides)
     text = _slim(patch) + ("\n[cut: there are more changes]" if cut else "")
-    facts = {"changed_files": sorted(map(encode_path, names)), **ends}
-    return [Gathered("git_diff", "Changes", text, _layer(source, 2), {"git": commits}, source.max_tokens, facts)]
+    named, facts = {"git": encode_path(commits)}, {"changed_files": sorted(map(encode_path, names)), **ends}
+    return [Gathered("git_diff", "Changes", text, _layer(source, 2), named, source.max_tokens, facts)]
 
 
 def _repository(site: GatherSite) -> Repository:

@@ -35,6 +35,17 @@ _NO_TAG: Final = (
     b"fatal: No tags can describe",
     b"fatal: Not a valid object name HEAD^",  # the only commit has none before it
 )
+_NOT_THERE: Final = (
+    b"fatal: ambiguous argument",
+    b"fatal: bad object",
+    b"fatal: bad revision",
+    b"fatal: Invalid revision range",
+    b"fatal: Needed a single revision",
+    b"fatal: Not a valid object name",
+    b"fatal: invalid object name",
+    b"fatal: path ",  # is not in that commit
+    b"fatal: your current branch",  # has no commits yet
+)
 _NO_REPOSITORY: Final = b"fatal: not a git repository"
 
 
@@ -43,7 +54,8 @@ class Repository:
     """The repository around a folder. What git does not answer, or not in whole, is an error with the reason.
 
     Every method raises ``NotFound`` when git itself says that there is no such thing, which it will say again;
-    ``HarnessError`` when it was stopped, took longer than 30 s or said too much; ``Cancelled`` at once.
+    ``HarnessError`` when it failed otherwise, was stopped, took longer than 30 s or said too much; ``Cancelled`` at
+    once.
     """
 
     processes: Processes
@@ -51,7 +63,8 @@ class Repository:
     cancel: CancelToken
 
     def tag_before_head(self) -> str | None:
-        """The last tag before the last commit; ``None`` only when git says that there is none."""
+        """The last tag before the last commit, whose bytes that are not UTF-8 are surrogate escapes; ``None`` only when
+        git says that there is none."""
         arguments = ("describe", "--tags", "--abbrev=0", "HEAD^")
         done = self._run(*arguments)
         if done.returncode > 0 and not done.timed_out and any(line.startswith(_NO_TAG) for line in _lines(done.stderr)):
@@ -104,7 +117,7 @@ def _answered(done: Completed, arguments: tuple[str, ...]) -> Completed:
         # Advice stands below what is wrong, and warnings above it.
         reason = next((line for line in said if line.startswith((b"fatal:", b"error:"))), b"".join(said[-1:]))
         message = reason.decode(errors="backslashreplace") or f"it failed with code {done.returncode}"
-        raise _error(arguments, message, kind=NotFound)
+        raise _error(arguments, message, kind=NotFound if reason.startswith(_NOT_THERE) else HarnessError)
     return done
 
 

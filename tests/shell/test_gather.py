@@ -98,6 +98,14 @@ def test_a_changed_file_keeps_its_name_when_it_is_not_utf8(repository: Path) -> 
     dumps([fact.text, dict(fact.facts)])
 
 
+@pytest.mark.parametrize("kind", ["git_log", "git_diff"])
+def test_a_tag_whose_name_is_not_utf8_is_told_as_a_file_is(repository: Path, kind: str) -> None:
+    git(repository, "tag", os.fsdecode(b"v\xff"), "HEAD^")
+    [fact] = facts(site(repository), kind)
+    assert fact.source == {"git": "bytes:v%FF..HEAD"}
+    assert "second" in fact.text
+
+
 def test_a_file_that_goes_while_it_is_looked_for_is_left_out(tmp_path: Path) -> None:
     class Going(NamedTuple):
         files: Any
@@ -177,9 +185,22 @@ def test_a_folder_without_a_repository_is_said_with_the_place_and_what_to_do(tmp
     assert error.hint is not None and "git init" in error.hint
 
 
-@pytest.mark.parametrize("range_", ["v9..HEAD", "HEAD"])
-def test_a_range_that_is_not_there_is_missing(repository: Path, range_: str) -> None:
-    assert refused(site(repository), "git_log", range=range_).code == "context.source_missing"
+@pytest.mark.parametrize("kind", ["git_log", "git_diff"])
+@pytest.mark.parametrize("range_", ["v9..HEAD", "HEAD", f"{'1' * 40}..HEAD", "HEAD~9..HEAD", "HEAD..HEAD:none"])
+def test_a_range_that_is_not_there_is_missing(repository: Path, kind: str, range_: str) -> None:
+    assert refused(site(repository), kind, range=range_).code == "context.source_missing"
+
+
+def test_a_repository_without_a_commit_has_no_log_yet(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    assert refused(site(tmp_path), "git_log").code == "context.source_missing"
+
+
+@pytest.mark.parametrize("said", [b"fatal: Out of memory, malloc failed", b"fatal: unable to read tree", b""])
+def test_what_git_fails_at_otherwise_is_asked_for_again(repository: Path, said: bytes) -> None:
+    failed = SAID._replace(returncode=128, stderr=said)
+    answers = site(repository, lambda argv: failed if "log" in argv else None)
+    assert refused(answers, "git_log").code == "context.source"
 
 
 # --------------------------------------------------------------------------------------------------- long answers
