@@ -347,7 +347,7 @@ def _model_responded(state: SessionState, event: Event) -> None:
 
 @_on("harness.model.failed")
 def _model_failed(state: SessionState, event: Event) -> None:
-    state.usage.open.pop(event.payload["callId"], None)
+    state.usage.fail(event.payload["callId"])
 
 
 @_on("harness.tool_call.started")

@@ -102,13 +102,14 @@ class Usage:
     unknown_calls: int = 0
     calls: int = 0
     lost_calls: int = 0  # asked, and cut off before there was an answer: how much they used nobody knows
+    failed_calls: int = 0  # how much they used nobody knows either
     asked_again: int = 0  # times that a call was asked once more, since its first answer was lost
     open: dict[str, str] = attrs.Factory(dict)  # call that has no answer yet -> its role call
 
     @property
     def known(self) -> bool:
         """Whether every call has told what it used."""
-        return not (self.unknown_calls or self.lost_calls or self.open)
+        return not (self.unknown_calls or self.failed_calls or self.lost_calls or self.open)
 
     def ask(self, call_id: str, role_call_id: str) -> None:
         """Count a call; one that is asked although it is open was cut off, and is no other call for that."""
@@ -126,6 +127,11 @@ class Usage:
         self.cached_input_tokens += usage.get("cachedInputTokens", 0)
         self.reasoning_tokens += usage.get("reasoningTokens", 0)
         self.unknown_calls += 0 if usage.get("known", True) else 1
+
+    def fail(self, call_id: str) -> None:
+        """A call ended without an answer."""
+        self.failed_calls += 1
+        self.open.pop(call_id, None)
 
     def lose(self, role_call_id: str | None = None) -> None:
         """Nobody waits any more for the open calls of a role call, or for any."""

@@ -454,7 +454,7 @@ def test_a_tool_that_goes_on_beyond_its_time_is_named_once_and_one_that_heeds_it
     assert said == ("harness: tool effects_slow was told to stop after 0.2 s and goes on\n" if deaf else "")
 
 
-@pytest.mark.req("A-62")
+@pytest.mark.req("A-99")
 @pytest.mark.parametrize("ends", ["resumed", "cancelled", "killed"])
 def test_a_model_call_that_was_cut_off_used_what_nobody_knows(play: Any, ends: str) -> None:
     session = play(says("done", delay_ms=0 if ends == "killed" else 800))
@@ -479,6 +479,14 @@ def test_a_model_call_that_was_cut_off_used_what_nobody_knows(play: Any, ends: s
     assert (report["usage"]["known"], document["usage"]["known"], document["unpriced_calls"]) == (False, False, asked)
     assert report["roll_ups"]["equal"]
     assert session.host.replay("@last", mode="skip-inference")["equal"]
+
+
+@pytest.mark.req("A-99")
+def test_a_model_call_that_failed_used_what_nobody_knows_in_every_document(play: Any) -> None:
+    session = play({"error": {"code": "provider.unavailable"}})
+    document = session.run()
+    assert session.types().count("harness.model.failed") == 1
+    assert (document["usage"]["known"], session.host.report("@last")["usage"]["known"]) == (False, False)
 
 
 @pytest.mark.inv("I-38")
