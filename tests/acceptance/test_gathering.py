@@ -17,7 +17,6 @@ def sourced(*sources: dict[str, Any], **stage: Any) -> dict[str, Any]:
     return one_stage(context={"sources": list(sources)}, **stage)
 
 
-@pytest.mark.req("B-101")
 @pytest.mark.parametrize("source", [{"kind": "tree"}, {"kind": "files", "glob": "*.txt"}])
 def test_a_file_whose_name_is_not_utf8_is_told_to_the_model(play: Any, source: dict[str, str]) -> None:
     session = play(says("done"), stages=sourced(source))

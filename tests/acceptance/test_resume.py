@@ -324,7 +324,6 @@ def other_version(play: Any, site_folder: Path) -> Any:
     return session
 
 
-@pytest.mark.req("A-59")
 def test_another_version_of_a_plugin_is_one_line_of_warning_and_no_event(
     other_version: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -338,7 +337,6 @@ def test_another_version_of_a_plugin_is_one_line_of_warning_and_no_event(
     assert session.types() == before
 
 
-@pytest.mark.req("A-59")
 def test_accepted_plugins_are_recorded_named_and_warned_of_no_more(
     other_version: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -336,6 +336,14 @@ def test_each_role_s_prompt_is_shown_in_its_fixed_order(role: str, harness: Comm
 _ORDER = ("developer system", "role addendum", "skills", "mounts", "tools")
 
 
+@pytest.mark.req("A-62")
+def test_the_report_knows_no_price_and_names_the_provider_and_the_model_of_each_call(harness: Command) -> None:
+    report = harness("report")
+    assert (report["cost_usd"], report["unpriced_calls"]) == (None, len(report["model_calls"]))
+    named = {(one["provider"], one["model_id"]) for one in report["models"]}
+    assert {(call["provider"], call["model_id"]) for call in report["model_calls"]} == named != set()
+
+
 @pytest.mark.req("A-63", "B-122")
 def test_the_report_is_the_sum_of_the_calls_and_roll_ups_are_not_added(harness: Command, events: Command) -> None:
     report = harness("report")
