@@ -126,7 +126,7 @@ class Counted(Document):
     """What a group of model calls used."""
 
     usage: Tokens = Field(description="Tokens.")
-    calls: int = Field(description="Model calls that ended.")
+    calls: int = Field(description="Model calls that ended, or were lost.")
     failed_calls: int = Field(description="Those that failed.")
     unknown_calls: int = Field(description="Those that did not say what they used, failed and lost ones too.")
     model_ms: int = Field(description="Milliseconds until their answers were whole, added.")
@@ -203,7 +203,7 @@ class ModelCall(Document):
     provider: str = Field(description="The provider.")
     model_id: str = Field(description="The model.")
     outcome: str = Field(description="The finish reason, failed, lost (cut off), or open.")
-    usage: Tokens | None = Field(description="What it used; null where it failed or is open.")
+    usage: Tokens | None = Field(description="What it used; null where it failed, was lost or is open.")
     first_token_ms: int | None = Field(description="Until the first token.")
     total_ms: int | None = Field(description="Until the answer was whole.")
     queue_ms: int | None = Field(description="Of these, waiting for the model; null where the provider does not say.")

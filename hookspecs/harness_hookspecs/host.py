@@ -369,7 +369,8 @@ class Host(Protocol):
 
         Args:
             text: What is wanted, in a person's words.
-            on_ask: What becomes of a question: ``ask`` a person here, ``suspend`` until one answers, or ``deny``.
+            on_ask: What becomes of a question: ``ask`` a person here, ``suspend`` until one answers, ``deny``, or
+                ``auto``: ``ask`` where there is a terminal, else ``deny``.
             budget: Limits by ``tokens``, ``seconds`` and ``calls``.
             yolo: ``on`` answers questions without a person, ``destructive`` those about tier T4 as well; ``off``.
             seed: Where models draw from, 0 to 2**32 - 1; drawn when absent.
@@ -446,7 +447,10 @@ class Host(Protocol):
         """
 
     def settle(self, effect_id: str, outcome: str, *, value: Any = None, by: str | None = None) -> Mapping[str, Any]:
-        """Settle an effect in doubt: ``happened`` (with its value) or ``never_happened``; returns what stands."""
+        """Settle an effect in doubt: ``happened`` (with its value) or ``never_happened``.
+
+        Returns what stands, the first settlement, with ``stands``: whether it is this one.
+        """
 
     def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         """Post a command ``{session, id, kind, body}`` to a session's durable inbox; returns the row that stands.

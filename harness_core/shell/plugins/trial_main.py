@@ -1,9 +1,9 @@
 """The main of the child that tries first imports: a list of plugins comes on standard input, verdicts go out as lines.
 
 Each line is a mark and JSON: ``["begin", n]`` before plugin ``n`` is imported, ``["end", n, flaws]`` after. The mark
-comes with the list, another one each time, and no import is told it: what else appears on standard output was printed
-by the plugin, whatever it looks like. A plugin that never ends is ended by a watchdog that needs no cooperation from
-Python code.
+comes with the list, another one each time, and only a plugin that goes and looks for it prints it: what else appears on
+standard output was printed by the plugin, whatever it looks like. A plugin that never ends is ended by a watchdog that
+needs no cooperation from Python code.
 """
 
 from __future__ import annotations
