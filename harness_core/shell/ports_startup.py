@@ -7,9 +7,10 @@ installed, and an installer may link it.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-__all__ = ["new_mark", "read_file", "replace_file"]
+__all__ = ["new_mark", "read_file", "replace_file", "temporary_folder"]
 
 
 def new_mark() -> str:
@@ -39,3 +40,16 @@ def replace_file(path: str, data: bytes) -> bool:
             os.unlink(part)
         return False
     return True
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Give an empty folder that nobody else uses, and remove it with what lies in it by then.
+
+    Raises:
+        OSError: There is no room for one.
+    """
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as folder:
+        yield folder

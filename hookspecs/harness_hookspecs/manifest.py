@@ -17,7 +17,7 @@ Reading a manifest runs none of the plugin's code. Flaws carry stable codes, sha
     HP013  ``id`` is not the distribution's name    HP045  a promise of the manifest is not offered
     HP014  no capabilities are declared             HP046  roles of offer and manifest differ
     HP015  the entry point is no module name        HP047  settings of offer and manifest differ
-    HP016  the package is not found                 HP048  a tool set's tools break the contract
+    HP016  the package is not found                 HP048  a tool set cannot be built, or a tool is none
 """
 
 from __future__ import annotations

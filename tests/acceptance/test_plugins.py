@@ -378,11 +378,35 @@ def test_check_finds_tools_that_break_the_contract(site: Path, command: Command,
     assert listed(command)["acme-odd"]["status"] == "ok"  # the run refuses what it is used for
 
 
-@pytest.mark.parametrize("does", ["raise OSError('not here')", "raise SystemExit(3)"])
-def test_a_tool_set_that_cannot_be_built_here_is_no_finding(site: Path, command: Command, does: str) -> None:
+LACKS = "from harness_hookspecs.errors import HarnessError; raise HarnessError('no server')"
+NEEDS = "from pydantic import TypeAdapter; return TypeAdapter(int).validate_python('no url')"
+
+
+@pytest.mark.parametrize("does", ["raise OSError('not here')", LACKS, NEEDS])
+def test_a_tool_set_that_lacks_something_here_is_no_finding(site: Path, command: Command, does: str) -> None:
     code = GOOD.replace("    return Thing(settings)", f"    {does}")
     make_distribution(site, "acme-far", provides=TOOL, code=code)
     assert command("plugins", "check", "acme-far", "--import").exit_code == 0
+
+
+@pytest.mark.parametrize(("does", "said"), [("len(5)", "TypeError"), ("raise SystemExit(3)", "SystemExit: 3")])
+def test_a_tool_set_whose_building_breaks_is_a_finding(site: Path, command: Command, does: str, said: str) -> None:
+    code = GOOD.replace("    return Thing(settings)", f"    {does}")
+    make_distribution(site, "acme-odd", provides=TOOL, code=code)
+    ran = command("plugins", "check", "acme-odd", "--import")
+    assert (ran.exit_code, [one["code"] for one in ran.document["items"]]) == (3, ["HP048"])
+    assert f"tool set acme cannot be built: {said}" in ran.document["items"][0]["message"]
+
+
+def test_a_tool_set_that_is_tried_is_given_empty_folders_of_its_own(site: Path, command: Command) -> None:
+    used = "(host.project_dir, host.state_dir, host.data_dir)"
+    looks = f"assert not any(list(f.iterdir()) for f in {used})"
+    marks = f"[(f / 'mark').write_text(str(f)) for f in {used}]"
+    code = GOOD.replace("    return Thing(settings)", f"    {looks}\n    {marks}\n    return Thing(settings)")
+    make_distribution(site, "acme-writes", provides=TOOL, code=code)
+    (site.parent / "work" / "mine").touch()
+    assert command("plugins", "check", "acme-writes", "--import").exit_code == 0
+    assert list(site.parent.rglob("mark")) == []
 
 
 def test_every_plugin_of_the_project_keeps_what_its_manifest_promises() -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness_hookspecs.errors import NotFound
+from harness_core.shell.ports_startup import temporary_folder
+from harness_hookspecs.errors import HarnessError, NotFound
 from harness_hookspecs.kit.failure import headline
 from harness_hookspecs.manifest import Flaw, Provided
 from harness_hookspecs.offer import Offer
@@ -78,27 +80,29 @@ def _settings(offer: Offer[Any], provided: Provided) -> Iterator[Flaw]:
 
 
 def _tools(offer: Offer[Any]) -> Iterator[Flaw]:
-    """What is wrong with the tools of a set; one that the usual settings do not suffice for is not asked."""
+    """What is wrong with a tool set; one that the usual settings do not suffice for is not asked."""
+    from pydantic import ValidationError
+
     from harness_core.shell.toolbox import spec_flaw
 
-    try:
-        toolset = offer.build(None if offer.settings is None else offer.settings()(), _host(offer))
-    except BaseException:  # it may need settings, a program or a folder that are not here; a run says so
-        return
-    try:
-        flaws = [spec_flaw(spec) for spec in toolset.specs()]
-    except BaseException as error:
-        yield Flaw("HP048", f"tool set {offer.name} cannot say what its tools are: {_told(error)}")
-        return
+    with temporary_folder() as folder:
+        try:
+            toolset = offer.build(None if offer.settings is None else offer.settings()(), _host(offer, Path(folder)))
+        except (OSError, HarnessError, ValidationError):  # it may need settings, a program or a folder not here
+            return
+        except BaseException as error:
+            yield Flaw("HP048", f"tool set {offer.name} cannot be built: {_told(error)}")
+            return
+        try:
+            flaws = [spec_flaw(spec) for spec in toolset.specs()]
+        except BaseException as error:
+            yield Flaw("HP048", f"tool set {offer.name} cannot say what its tools are: {_told(error)}")
+            return
     yield from (Flaw("HP048", f"tool set {offer.name} gives {flaw[1]}") for flaw in flaws if flaw is not None)
 
 
-def _host(offer: Offer[Any]) -> PartHost:
-    """As a session in the current folder has it."""
-    import os
-    from pathlib import Path
-
-    from harness_core.shell.config.xdg import xdg_folder
+def _host(offer: Offer[Any], folder: Path) -> PartHost:
+    """As a session has it, in folders of its own: what is tried here reaches nothing of a person's."""
     from harness_core.shell.kind_hosts import PartHost
     from harness_core.shell.ports import make_ports
     from harness_core.shell.redaction import Redactor
@@ -106,11 +110,15 @@ def _host(offer: Offer[Any]) -> PartHost:
     def no_artifact(name: str) -> Any:
         raise NotFound(f"there is no artifact {name} here")
 
+    folders = [folder / name for name in ("project", "state", "data")]
+    for one in folders:
+        one.mkdir()
+    project, state, data = folders
     return PartHost(
         ports=make_ports("threads"),
-        project_dir=Path.cwd(),
-        state_dir=Path(xdg_folder(os.environ, "XDG_STATE_HOME", ".local/state")),
-        data_dir=Path(xdg_folder(os.environ, "XDG_DATA_HOME", ".local/share")),
+        project_dir=project,
+        state_dir=state,
+        data_dir=data,
         kind=offer.kind,
         entry_name=offer.name,
         terminal=None,
