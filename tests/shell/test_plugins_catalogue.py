@@ -160,6 +160,17 @@ def test_whom_nobody_offers_the_nearest_is_named(site: Path) -> None:
         catalogue_of(site).row("nobody")
 
 
+def test_a_tool_belongs_to_the_longest_set_that_fits_also_where_that_may_not_be_used(site: Path) -> None:
+    make_distribution(site, "acme-git", provides=[{"kind": "tool", "name": "git"}])
+    make_distribution(site, "acme-hub", provides=[{"kind": "tool", "name": "git_hub"}])
+    catalogue = catalogue_of(site, Selection(disable=(Named("acme-hub", "harness.yaml:2:3"),)))
+    assert catalogue.set_of("git_log") == "git"
+    with pytest.raises(PluginError, match="tool git_hub is needed, but the plugin acme-hub") as caught:
+        catalogue.set_of("git_hub_search")
+    assert caught.value.code == "plugin.bound_broken"
+    assert catalogue_of(site).set_of("git_hub_search") == "git_hub"
+
+
 def test_a_doubled_name_is_an_error_until_a_line_settles_it(site: Path) -> None:
     for name in ("acme-one", "acme-two"):
         make_distribution(site, name, provides=[{"kind": "tool", "name": "git", "config": URL}])

@@ -178,6 +178,8 @@ class Catalogue:
     def set_of(self, tool: str, *, where: str | None = None) -> str:
         """Find the tool set that a tool belongs to: the one of that name, or the longest whose name it begins with.
 
+        One that may not be used counts as well: a tool of it is not another set's.
+
         Args:
             tool: The name of a tool, or of a set.
             where: Who asks, for the error.
@@ -185,11 +187,9 @@ class Catalogue:
         Raises:
             PluginError: As for ``resolve``; a set that is installed and may not be used is named with the reason.
         """
-        usable, out = (
-            [one.provided.name for one in offers if f"{tool}_".startswith(f"{one.provided.name}_")]
-            for offers in (self.offers_of("tool"), self.offers_out("tool"))
-        )
-        found = max(usable or out, key=len, default=tool)
+        offers = (*self.offers_of("tool"), *self.offers_out("tool"))
+        fitting = [one.provided.name for one in offers if f"{tool}_".startswith(f"{one.provided.name}_")]
+        found = max(fitting, key=len, default=tool)
         self.resolve("tool", found, where=where)
         return found
 
