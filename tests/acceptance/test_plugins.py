@@ -360,6 +360,31 @@ def test_a_single_file_that_is_not_installed_can_be_checked(tmp_path: Path, comm
     assert (ran.exit_code, ran.document["code"]) == (3, "HP001")
 
 
+def test_a_folder_without_a_plugin_says_so_whatever_lies_below_it(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "src" / "acme-tool"
+    for name in ("locked", "tests"):
+        (folder / name).mkdir(parents=True)
+    (folder / "tests" / "t.py").write_text("HARNESS = None\nHARNESS: int = 5\nHARNESS == {}\n", encoding="utf-8")
+    for look in (os.listdir, os.scandir):
+        monkeypatch.setattr(os, look.__name__, refusing(look, str(folder / "locked")))
+    ran = command("plugins", "check", str(folder))
+    assert (ran.exit_code, ran.document["code"]) == (3, "HP001")
+    assert "there is no harness-plugin.toml" in ran.document["message"]
+
+
+def refusing(look: Callable[..., Any], locked: str) -> Callable[..., Any]:
+    """The same look into folders, of which one refuses it; rights hold nobody up who runs tests as root."""
+
+    def refused(path: Any = ".") -> Any:
+        if str(path) == locked:
+            raise PermissionError(13, "no", locked)
+        return look(path)
+
+    return refused
+
+
 BAD_TOOLS = {
     "ToolSpec(name='acme_add', description='It.', input_schema={}, tier='T9')": "the tool acme_add with the tier 'T9'",
     "ToolSpec(name='acme-add', description='It.', input_schema={}, tier='T1')": "a tool called 'acme-add'",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckFinding", "check_rows", "folder_row", "try_rows"]
 
-_LITERAL = re.compile(rb"^HARNESS\s*[:=]", re.MULTILINE)
+_LITERAL = re.compile(rb"^HARNESS\s*(:[^=\n]*)?=\s*\{", re.MULTILINE)  # another HARNESS is anybody's variable
 
 Tried = tuple[Record, list[Flaw]]
 
@@ -118,7 +118,7 @@ def folder_row(folder: str) -> tuple[Row, list[str]]:
         PluginError: There is no manifest in it (code ``HP001``).
     """
     place = os.path.abspath(folder)
-    folders = [place, *sorted(entry.path for entry in os.scandir(place) if entry.is_dir())]
+    folders = [place, *filter(os.path.isdir, _entries(place))]
     found = next(filter(None, map(_packaged, folders)), None) or next(filter(None, map(_single_file, folders)), None)
     if found is None:
         said = f"there is no {MANIFEST_FILE} and no module with HARNESS = {{...}} in {folder}"
@@ -140,9 +140,17 @@ def _packaged(folder: str) -> tuple[str, str | None] | None:
 
 def _single_file(folder: str) -> tuple[str, str | None] | None:
     """The code of a module in this folder that carries its manifest itself."""
-    modules = sorted(entry.path for entry in os.scandir(folder) if entry.name.endswith(".py") and entry.is_file())
+    modules = [path for path in _entries(folder) if path.endswith(".py") and os.path.isfile(path)]
     found = next((module for module in modules if _LITERAL.search(read_file(module) or b"")), None)
     return (found, None) if found else None
+
+
+def _entries(folder: str) -> list[str]:
+    """What is in a folder; nothing where it cannot be looked into."""
+    try:
+        return sorted(os.path.join(folder, name) for name in os.listdir(folder))
+    except OSError:
+        return []
 
 
 def _distribution(folder: str) -> str:
