@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import click
 
@@ -31,6 +31,13 @@ from .output import emit, json_option, options_of
 
 __all__ = ["init"]
 
+_Trust = Literal["trusted", "strange", "wrong"]
+_NEXT: Final[Mapping[_Trust, str]] = {
+    "trusted": 'harness run "what is in this folder?"',
+    "strange": "harness trust --dry-run",
+    "wrong": "harness config check",  # which says what is wrong with files that stayed
+}
+
 
 @click.command()
 @click.option("--force", is_flag=True, help="Replace files that are different; each is kept as NAME.orig.")
@@ -52,43 +59,43 @@ def init(ctx: click.Context, force: bool, dry_run: bool) -> None:
     models = find_models((offer.kind, offer.name) for record in records for offer in record.provides)
     wanted = files_to_write(models)
     plan = plan_project(project, wanted, ports.files, force=force)
-    trusted = None
+    trust: _Trust | None = None
     if not dry_run:
         write_project(project, wanted, ports.files, plan)
-        trusted = _trust(project, ports, installed_schemas(records), plan.keep)
+        trust = _trust(project, ports, installed_schemas(records), plan.keep)
     document = {
         "schema": "harness.init/1",
         "project": encode_path(project),
         "dry_run": dry_run,
         **_done(plan),
-        "trusted": trusted,
+        "trusted": None if trust is None else trust == "trusted",
         "inside": encode_path(around) if around is not None and around != project else None,
         "models": [_model(model) for model in models],
         "default_model": models[0].name,
-        "next": _next(trusted, force=force),
+        "next": _next(trust, plan, force=force),
     }
     emit(ctx, document, _written)
 
 
-def _trust(project: Path, ports: Ports, schemas: PluginSchemas, kept: Sequence[str]) -> bool:
+def _trust(project: Path, ports: Ports, schemas: PluginSchemas, kept: Sequence[str]) -> _Trust:
     """Trust what was written here; what stayed counts only if it was trusted before: it may be a stranger's."""
     try:
         found = load_config(project, ports.files, env=os.environ, schemas=schemas)
     except ConfigError:
         if not kept:
             raise
-        return False  # what is wrong with files that stayed is for harness config check to say
+        return "wrong"
     strangers = {_shown(path) for path in kept}
     if found.folders is None or any(leaf.new and leaf.origin.source in strangers for leaf in found.untrusted_leaves):
-        return False
+        return "strange"
     remember_trust(ports.files, found.folders.state, project, found.untrusted_leaves)
-    return True
+    return "trusted"
 
 
-def _next(trusted: bool | None, *, force: bool) -> str:
-    if trusted is None:
-        return f"harness init{' --force' if force else ''}"
-    return 'harness run "what is in this folder?"' if trusted else "harness trust --dry-run"
+def _next(trust: _Trust | None, plan: ProjectPlan, *, force: bool) -> str:
+    if trust is not None:
+        return _NEXT[trust]
+    return f"harness init{' --force' if force else ''}" if plan.write else "harness config check"
 
 
 def _done(plan: ProjectPlan) -> dict[str, Any]:

@@ -450,6 +450,19 @@ def test_init_trusts_what_it_wrote_and_never_what_it_found(place: Place) -> None
     assert (found["files"], found["trusted"]) == ([".harness/stages.yaml"], False)
 
 
+def test_what_init_says_to_type_next_has_something_to_do(place: Place) -> None:
+    assert place.document("init", "--dry-run")["next"] == "harness init"
+    place.document("init")
+    assert place.document("init", "--dry-run")["next"] == "harness config check"
+    assert place.document("init", "--force", "--dry-run")["next"] == "harness config check"
+    place.write("policies.yaml", "approver: [terminal]\n")
+    assert place.document("init")["next"] == "harness trust --dry-run"
+    assert place.document("init", "--force", "--dry-run")["next"] == "harness init --force"
+    place.write("policies.yaml", "approver: [\n")
+    assert place.document("init")["next"] == "harness config check"
+    assert "Next     harness config check" in place.run("init")
+
+
 def test_init_inside_a_project_says_that_there_is_one_around_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
