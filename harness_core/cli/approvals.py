@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -26,6 +26,10 @@ __all__ = ["approvals"]
 
 _WHAT_COLUMNS = 200
 """So much of what is asked for stands in a list; ``approvals show`` has all of it."""
+
+_ASKED: Final = "asked (UTC)"
+_HISTORY: Final[Sequence[str]] = ("id", "session", "tier", "status", "by", _ASKED, "digest", "what")
+_HISTORY_FITTED: Final[Sequence[str]] = ("id", "session", "tier", "status", _ASKED, "what")
 
 
 @click.group(cls=NounGroup, default="list")
@@ -250,25 +254,28 @@ def _history(document: Mapping[str, Any]) -> str:
     items = document["items"]
     if not items:
         return "no approval was ever asked for"
-    head: Sequence[str] = ("id", "session", "tier", "status", "by", "asked (UTC)", "digest", "what")
-    rows: list[Sequence[str]] = [_historic(item) for item in items]
+    head, rows = _HISTORY, [_historic(item) for item in items]
     if columns():  # who answered, and to what, does not fit beside the rest: it stands in the column that is broken
-        head = (*head[:4], head[5], head[7])
-        rows = [(*row[:4], row[5][:16].replace("T", " "), f"{row[7]}; by {row[4]}; digest {row[6]}") for row in rows]
-    return tabled(head, rows)
+        head, rows = _HISTORY_FITTED, [_historic_fitted(row) for row in rows]
+    return tabled(head, [[row[name] for name in head] for row in rows])
 
 
-def _historic(item: Mapping[str, Any]) -> tuple[str, ...]:
-    return (
-        short(item["id"]),
-        short(item["session_id"]),
-        item["tier"],
-        item["status"],
-        f"{item['answer']['by']} ({item['answer']['via']})" if item["answer"] else "-",
-        item["requested_at"][:19],
-        item["digest"][:8],
-        _what(item),
-    )
+def _historic(item: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "id": short(item["id"]),
+        "session": short(item["session_id"]),
+        "tier": item["tier"],
+        "status": item["status"],
+        "by": f"{item['answer']['by']} ({item['answer']['via']})" if item["answer"] else "-",
+        _ASKED: item["requested_at"][:19],
+        "digest": item["digest"][:8],
+        "what": _what(item),
+    }
+
+
+def _historic_fitted(row: Mapping[str, str]) -> dict[str, str]:
+    what = f"{row['what']}; by {row['by']}; digest {row['digest']}"
+    return {**row, _ASKED: row[_ASKED][:16].replace("T", " "), "what": what}
 
 
 @approvals.command()

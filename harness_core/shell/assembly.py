@@ -90,12 +90,12 @@ class Assembly:
         checks: list[Callable[[], object]] = [partial(self._resolved, *written) for written in self._written_names()]
         checks.append(self._tool_sets)
         checks += [partial(self.catalogue.resolve, *need.key) for need in self._validator_needs()]
-        if not self.catalogue.offers_of("rules"):
-            checks += [partial(self._rules) for _ in self.catalogue.offers_out("rules")[:1]]
-        else:
+        if self.catalogue.offers_of("rules"):
             rules = self._rules()
             for name, stage in self._stages():
                 checks += [partial(self._rule, name, rule, rules) for rule in rules_of(stage)]
+        elif self.catalogue.offers_out("rules"):
+            checks.append(self._rules)
         return [error for check in checks if (error := _error_of(check)) is not None]
 
     def rule_check(self) -> Callable[[str], str | None] | None:
