@@ -239,14 +239,16 @@ class Host:
         return self.wait(found) if wait else self.session(found)
 
     def _tell_of_drift(self, plugins: Sequence[Mapping[str, Any]], *, accepted: bool, recorded: bool) -> None:
-        """One line: that plugins are other ones (a warning, what they do may differ), or that there is nothing new."""
+        """One line: that plugins are other ones (a warning, what they do may differ), or that of them and of the
+        configuration nothing is new; whether a role's call is another one shows when it goes on."""
         from harness_core.kernel.projections.timeline import change_named
 
         if plugins and not recorded:
             named = "; ".join(map(change_named, plugins))
             self._complain(HarnessError(f"warning: the session was started with other plugins: {named}"))
         elif accepted and not recorded:
-            self._complain(HarnessError("configuration and plugins are the session's own: no drift is recorded"))
+            said = "configuration and plugins are the session's own: of them no drift is recorded"
+            self._complain(HarnessError(said))
 
     def pause(self, session_id: str) -> None:
         """Ask the owner, through the durable inbox, to stop after what is in flight.

@@ -24,6 +24,9 @@ FREE = [calls(("pure", {"note": "before"})), *ASK[1:]]
 """The same, with nothing done that may not be done twice."""
 
 
+NOTHING_NEW = "harness: configuration and plugins are the session's own: of them no drift is recorded"
+
+
 def models(**other: Any) -> dict[str, Any]:
     """Two entries of the same script; the keys given replace those of the one that is used."""
     entry = {"provider": "scripted", "script": "script.yaml", "capabilities": ["tool_calling"], "context_size": 32768}
@@ -169,7 +172,7 @@ def test_another_model_stops_the_resume_before_any_call_and_names_the_field(play
 
 @pytest.mark.req("A-59")
 def test_a_role_that_became_another_one_stops_the_resume_and_names_the_field(
-    play: Any, monkeypatch: pytest.MonkeyPatch
+    play: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from harness_role_workflow.role import WorkflowRole
 
@@ -185,8 +188,16 @@ def test_a_role_that_became_another_one_stops_the_resume_and_names_the_field(
         assert (caught.value.code, exit_of(caught.value)) == ("role.manifest_drift", 3)
         assert "promptTemplateVersion: 'workflow/1' -> 'workflow/2'" in caught.value.message
     assert len(session.payloads("harness.model.called")) == 2
+    capsys.readouterr()
     assert session.resume(accept_drift=True)["status"] == "awaiting_approval"  # it begins the attempt anew
-    assert len(session.payloads("config.migrated")) == 1
+    assert NOTHING_NEW in capsys.readouterr().err.splitlines()  # nor is that what is recorded
+    [migrated] = session.payloads("config.migrated")
+    changes = {one["key"]: (one["old"], one["new"]) for one in migrated["changes"]}
+    assert changes["role call: promptTemplateVersion"] == ("workflow/1", "workflow/2")
+    assert all(key.startswith("role call: ") for key in changes)
+    assert migrated["old_digest"] == migrated["new_digest"]
+    [told] = [line.text for line in timeline(map(decoded, session.events())) if "migrated" in line.text]
+    assert told.startswith("configuration migrated: role call: addendumHash: '")
 
 
 @pytest.mark.inv("I-19")
@@ -360,7 +371,7 @@ def test_accepting_where_nothing_has_changed_records_nothing_and_says_so(
     session.resume(accept_drift=True)
     assert "config.migrated" not in session.types()
     said = capsys.readouterr().err
-    assert said == "harness: configuration and plugins are the session's own: no drift is recorded\n"
+    assert said == f"{NOTHING_NEW}\n"
 
 
 # ------------------------------------------------------------------------------------------------- a process that died
