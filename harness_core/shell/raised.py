@@ -6,11 +6,12 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
 from types import FrameType
 
 from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.kit.render import escape_for_terminal, escape_line
+
+from .perform_attempt import attempt
 
 __all__ = ["place_raised", "tell"]
 
@@ -49,7 +50,7 @@ def tell(error: HarnessError, *, debug: bool, redact: Callable[[str], str], pack
     """Tell a person on stderr of an error that is not theirs to catch: its message, where it was raised, and with
     ``debug`` the traceback.
 
-    Called amid the work by whoever does it: nothing that goes wrong here reaches it.
+    Called amid the work by whoever does it: nothing that goes wrong here reaches it, whatever stands at stderr.
 
     Args:
         error: It may say anything, as whatever a plugin says: no terminal obeys it, and no line of it looks like one of
@@ -58,11 +59,14 @@ def tell(error: HarnessError, *, debug: bool, redact: Callable[[str], str], pack
         redact: Takes the secrets out.
         packages: See ``place_raised``.
     """
-    with suppress(Exception):
-        said = "".join(_lines(error, debug, redact, packages))
-        encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-        if sys.stderr is not None:
-            sys.stderr.write(said.encode(encoding, "backslashreplace").decode(encoding))
+    attempt(_write, error, debug, redact, packages, what="standard error")
+
+
+def _write(error: HarnessError, debug: bool, redact: Callable[[str], str], packages: Collection[str]) -> None:
+    said = "".join(_lines(error, debug, redact, packages))
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    if sys.stderr is not None:
+        sys.stderr.write(said.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _lines(error: HarnessError, debug: bool, redact: Callable[[str], str], packages: Collection[str]) -> Iterable[str]:

@@ -268,7 +268,7 @@ def closed() -> io.StringIO:
     return stream
 
 
-@pytest.mark.parametrize("stderr", [closed, lambda: io.TextIOWrapper(io.BytesIO(), "ascii"), lambda: None])
+@pytest.mark.parametrize("stderr", [closed, lambda: io.TextIOWrapper(io.BytesIO(), "ascii"), lambda: None, object])
 def test_whom_nobody_can_be_told_of_nothing_stops_for(
     broken: Any, stderr: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
