@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import attrs
 
 from harness_core.kernel.commands import Unanswered
-from harness_core.kernel.inbox import fits_answer
+from harness_core.kernel.inbox import is_command
 from harness_core.kernel.state import Approval, SessionState
 from harness_hookspecs.approver import SESSION_STOPS, ApprovalAnswer, ApprovalRequest
 from harness_hookspecs.errors import IllegalMove, PluginError, Refused
@@ -50,13 +50,16 @@ class Prompt(NamedTuple):
     closed: Any
 
 
-def close_prompt(site: AskSite, body: Mapping[str, Any]) -> None:
+def close_prompt(site: AskSite, kind: Any, body: Any) -> None:
     """Take a question off the screen whose answer came from elsewhere, before anything that follows from it is told.
 
-    One that does not heed it holds nobody up for long.
+    Called with what any row of the inbox says, which need be no command. A prompt that does not heed it holds nobody
+    up for long.
     """
-    prompt = site.prompts.get(str(body.get("approval_id")))
-    if prompt is not None and fits_answer("answer", body, prompt.request.approval_id, prompt.request.digest):
+    if kind != "answer" or not is_command(kind, body):
+        return
+    prompt = site.prompts.get(body["approval_id"])
+    if prompt is not None and prompt.request.digest == body["digest"]:
         prompt.cancel.cancel(f"{_ANSWERED}{body['by']}")
         prompt.closed.wait(HEED_SECONDS)
 

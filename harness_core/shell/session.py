@@ -338,8 +338,8 @@ class OwnedSession:
     def _take(self, posted: Posted) -> None:
         kind, body = said(posted)
         self._ports.reach("inbox.taken")
-        if kind == "answer" and self._performer is not None:
-            close_prompt(self._performer.ask_site, body)
+        if self._performer is not None:
+            close_prompt(self._performer.ask_site, kind, body)
         clean = self._world.redactor.value(body)  # whoever posted it may not know this session's secrets
         self.loop.submit(Received(posted.command_id, kind, clean))
 

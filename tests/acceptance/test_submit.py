@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness_core import Host
 from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound, Refused
 from tests.reference import calls, says
 
@@ -116,3 +117,37 @@ def test_what_is_not_in_doubt_is_not_settled(play: Any) -> None:
     with pytest.raises(NotFound):
         session.host.submit({"session": command["session"], "id": "settle:eff_1", "kind": "settle", "body": body})
     assert not session.host.store.take(command["session"])
+
+
+FOREIGN = {
+    "an answer without a body": b'{"kind":"answer","body":null}',
+    "an answer of a list": b'{"kind":"answer","body":[]}',
+    "an answer of a text": b'{"kind":"answer","body":"x"}',
+    "an answer of a number": b'{"kind":"answer","body":5}',
+    "an answer about a list": b'{"kind":"answer","body":{"approval_id":["a"]}}',
+    "a list for a kind": b'{"kind":["answer"],"body":{}}',
+    "a text": b'"answer"',
+    "no JSON": b"answer",
+}
+"""What another program may have written into an inbox: nothing checked it."""
+
+
+@pytest.mark.inv("I-23")
+@pytest.mark.parametrize("what", FOREIGN)
+def test_a_row_that_is_no_command_does_not_hold_a_session_that_waits(play: Any, what: str) -> None:
+    session, command = waiting(play)
+    session.host.store.post(command["session"], "foreign", FOREIGN[what])
+    session.host.submit(command)
+    assert session.resume()["status"] == "completed"
+
+
+def test_rows_that_are_no_commands_do_not_keep_a_cancel_from_a_session_that_runs(play: Any) -> None:
+    session = play(calls(("slow", {"seconds": 30})), says("done"))
+    with Host.open(session.site.project) as elsewhere:
+        found = session.host.start("Go.")
+        session.site.wait_for_effects()
+        for what, row in FOREIGN.items():
+            elsewhere.store.post(found, what, row)
+        session.until("command.received", len(FOREIGN))
+        elsewhere.cancel(found)
+        assert session.host.wait(found, timeout_seconds=10)["status"] == "cancelled"
