@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness_hookspecs.errors import CodecError, IllegalMove
 from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.frozen import MAX_VALUE_DEPTH, freeze
 
 if TYPE_CHECKING:
     from harness_hookspecs.store import Posted, Store
@@ -82,7 +83,7 @@ def _check(kind: Any, body: Any) -> None:
     if wrong is not None:
         raise _malformed(wrong)
     try:
-        dumps(body)
+        freeze(body, max_depth=MAX_VALUE_DEPTH - 1)
     except CodecError as error:
         at = f" at {error.where}" if error.where else ""
         raise _malformed(f"the body of {kind} is no JSON{at}: {error.message}") from error
@@ -128,9 +129,12 @@ def _place(command_id: str, session_id: str, store: Store, fits: Callable[[Any, 
 
 
 def said(posted: Posted) -> tuple[Any, Any]:
-    """Kind and body of a row; ``None`` for both where it is no command at all, since anything may have been posted."""
+    """Kind and body of a row; ``None`` for both where it is no command at all, since anything may have been posted.
+
+    That it is also where no log could hold it: what cannot be recorded would stop its session at each start.
+    """
     try:
-        row = loads_trusted(posted.body)
+        row = freeze(loads_trusted(posted.body))
     except CodecError:
         return None, None
     return (row.get("kind"), row.get("body")) if isinstance(row, Mapping) else (None, None)

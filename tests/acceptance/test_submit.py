@@ -8,6 +8,7 @@ import pytest
 
 from harness_core import Host
 from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound, Refused
+from harness_hookspecs.kit.codec import loads_trusted
 from tests.reference import calls, says
 
 STEER = {"text": "left", "by": "me"}
@@ -34,6 +35,7 @@ NO_COMMAND: dict[str, dict[str, Any]] = {
     "a body without its fields": {"body": {"text": "left"}},
     "a body that is no text": {"body": {**STEER, "text": "\ud800"}},
     "a body that is no JSON": {"body": {**STEER, "more": {1, 2}}},
+    "a body that is too deep": {"body": {**STEER, "more": loads_trusted(b"[" * 150 + b"]" * 150)}},
     "a number for a session": {"session": 5},
     "a list for a session": {"session": []},
     "the id of an answer": {"id": "answer:appr_1"},
@@ -125,6 +127,8 @@ FOREIGN = {
     "an answer of a text": b'{"kind":"answer","body":"x"}',
     "an answer of a number": b'{"kind":"answer","body":5}',
     "an answer about a list": b'{"kind":"answer","body":{"approval_id":["a"]}}',
+    "a number that is none of ours": b'{"kind":"steer","body":{"text":"left","by":"me","n":1152921504606846976}}',
+    "deeply nested": b'{"kind":"steer","body":{"text":"left","by":"me","n":' + b"[" * 300 + b"]" * 300 + b"}}",
     "a list for a kind": b'{"kind":["answer"],"body":{}}',
     "a text": b'"answer"',
     "no JSON": b"answer",
