@@ -207,7 +207,7 @@ class Host:
         """
         from harness_core.kernel.commands import Resume
         from harness_core.kernel.projections.naming import ended
-        from harness_core.kernel.projections.session import waiting_for
+        from harness_core.kernel.projections.session import left_amid_work
 
         from .beginning import checked_budget, checked_on_ask, migration, plugin_changes
         from .replaying import fold_session
@@ -230,9 +230,10 @@ class Host:
             terminal=self._opened.terminal is not None,
             accept_drift=accept_drift,
         )
-        if state.status in ("created", "active") and not waiting_for(state):
-            self._complain(HarnessError(f"whoever ran session {found[-8:]} ended amid it; it is taken over here"))
         with self._given_back(session):
+            # Looked at again now that it is ours: until then its owner may still have come to an end.
+            if left_amid_work(state) and left_amid_work(fold_session(self.store, found)):
+                self._complain(HarnessError(f"session {found[-8:]} was left amid its work; it is taken over here"))
             if limits:
                 self._post(found, f"budget:{self._ports.ids.uuid7()}", "raise_budget", {"limits": limits})
             self._begin(session, Resume("resume"), first=migrate)

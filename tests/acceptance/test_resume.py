@@ -13,6 +13,7 @@ from harness_core import Host
 from harness_core.cli.errors import exit_of
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.timeline import timeline
+from harness_core.shell.session import take_ownership
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.errors import Drift, HarnessError, IllegalMove, NotFound
 from tests.reference import REFERENCE, calls, cases, says, write_reference
@@ -177,15 +178,18 @@ def test_a_role_that_became_another_one_stops_the_resume_and_names_the_field(
     from harness_role_workflow.role import WorkflowRole
 
     session = play(*FREE)
-    session.run()
+    name = session.run()["id"][-8:]
     session.answer(session.pending()[0])
     facts = {"prompt_template_version": "workflow/2", "addendum_hash": "0" * 64}
     monkeypatch.setattr(WorkflowRole, "prompt_facts", lambda self, role: facts)
     session.reopen()
-    for _ in range(2):
+    for takes_over in (False, True):
         with pytest.raises(Drift) as caught:
             session.resume()
         assert (caught.value.code, exit_of(caught.value)) == ("role.manifest_drift", 3)
+        # Nobody has died: the first of the two was refused.
+        told = f"harness: session {name} was left amid its work; it is taken over here\n"
+        assert capsys.readouterr().err == (told if takes_over else "")
         assert "promptTemplateVersion: 'workflow/1' -> 'workflow/2'" in caught.value.message
     assert len(session.payloads("harness.model.called")) == 2
     capsys.readouterr()
@@ -389,3 +393,21 @@ def test_who_takes_over_from_a_process_that_died_is_told_so(
     session.reopen()
     session.resume()
     assert ("it is taken over here" in capsys.readouterr().err) is died
+
+
+def test_an_owner_that_ends_before_its_session_is_taken_is_not_said_to_have_left_it(
+    play: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = play(*ASK_ONCE)
+    session.run_until_it_breaks("intent.committed")
+    session.reopen()
+
+    def ends_meanwhile(*parts: Any) -> Any:
+        monkeypatch.setattr("harness_core.shell.session.take_ownership", take_ownership)
+        with Host.open(session.site.project) as elsewhere:
+            elsewhere.resume("@last", on_ask="suspend")
+        return take_ownership(*parts)
+
+    monkeypatch.setattr("harness_core.shell.session.take_ownership", ends_meanwhile)
+    assert session.resume()["status"] == "awaiting_approval"
+    assert capsys.readouterr().err.count("it is taken over here") == 1  # by the one that came first

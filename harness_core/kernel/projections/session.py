@@ -7,7 +7,7 @@ from typing import Any
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.kit.canonical import digest
 
-__all__ = ["session_document", "state_hash", "waiting_for"]
+__all__ = ["left_amid_work", "session_document", "state_hash", "waiting_for"]
 
 
 def session_document(state: SessionState) -> dict[str, Any]:
@@ -54,6 +54,14 @@ def waiting_for(state: SessionState) -> list[dict[str, Any]]:
     if state.exhausted is not None:
         waiting.append({"kind": "budget", "id": state.exhausted["dimension"], "until": None})
     return waiting
+
+
+def left_amid_work(state: SessionState) -> bool:
+    """Whether nothing keeps the session from going on: with nobody there who runs it, somebody has left it so.
+
+    By dying, or by a refusal such as ``role.manifest_drift``: the log does not tell the one from the other.
+    """
+    return state.status in ("created", "active") and not waiting_for(state)
 
 
 def state_hash(state: SessionState) -> str:
