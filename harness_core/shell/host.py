@@ -586,16 +586,23 @@ class Host:
     def close(self) -> None:
         """Give owned sessions back, end providers, close the log; whoever comes later is told so."""
         self._closed = True
-        for session in list(self._owned.values()):
-            self._release(session)
-        for error in self._opened.parts.close():
-            self._complain(error)
-        if self._store is not None:
-            self._store.close()  # and kept: what is opened by now would stay open
-        if self._made_ports is not None:
-            self._made_ports.close()
+        with ExitStack() as then:  # the last one first, and each of them whatever breaks at one
+            if self._made_ports is not None:
+                then.callback(self._made_ports.close)
+            then.callback(self._close_store)
+            then.callback(self._close_parts)
+            for session in reversed(self._owned.values()):
+                then.callback(self._release, session)
 
     # -- inside ---
+
+    def _close_parts(self) -> None:
+        for error in self._opened.parts.close():
+            self._complain(error)
+
+    def _close_store(self) -> None:
+        if self._store is not None:
+            self._store.close()  # and kept: what is opened by now would stay open
 
     def _parts(self) -> SessionParts:
         if self._session_parts is None:
@@ -667,8 +674,10 @@ class Host:
             self._release(session)
 
     def _release(self, session: OwnedSession) -> None:
-        session.close()
-        self._owned.pop(session.session_id, None)
+        try:
+            session.close()
+        finally:
+            self._owned.pop(session.session_id, None)
 
     def _not_ended(self, session_id: str, kind: str) -> str:
         from harness_core.kernel.projections.naming import ended

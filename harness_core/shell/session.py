@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -252,14 +253,13 @@ class OwnedSession:
         if self._closed:
             return
         self._closed = True
-        try:
+        with ExitStack() as then:  # the last one first, and each of them whatever breaks at one
+            then.callback(self._lock.release)
+            then.callback(self._late_cancel.cancel, "closed")
+            then.callback(self._cancel.cancel, "closed")
+            then.callback(self.loop.stop)  # before both: how work answers the cancel is no result (see interrupt)
             self._rested = self.loop.quiescent()  # work that is cut off here leaves nothing under way either
             self._leave.cancel("closed")
-            self.loop.stop()  # first: how work answers the cancel is no result (see interrupt)
-            self._cancel.cancel("closed")
-            self._late_cancel.cancel("closed")
-        finally:  # whatever breaks on the way, or nobody can own it again
-            self._lock.release()
 
     def _accept(self, drift: Drift) -> None:
         """Record what a role call was started with and is no more, which neither configuration nor versions show."""

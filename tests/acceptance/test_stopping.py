@@ -6,8 +6,8 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -271,16 +271,45 @@ def test_what_breaks_while_a_session_is_given_back_does_not_keep_it(play: Any, m
     session.site.wait_for_effects()
     owned = session.host._owned[found]
 
+    with breaking(monkeypatch, owned), pytest.raises(RuntimeError, match="no thread"):
+        owned.close()
+    take_ownership(found, owned._ports.files(owned._world.data_dir)).release()
+    assert owned._cancel.cancelled()  # what it had begun ends
+    owned.loop.stop()
+
+
+@pytest.mark.inv("I-20")
+def test_what_breaks_while_one_session_is_given_back_leaves_nothing_else_open(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = play(calls(("slow", SLOW)), says("done"))
+    host, started = session.host, [session.host.start("Go.") for _ in range(3)]
+    owned = [host._owned[one] for one in started]
+    session.until("harness.tool_call.started", len(owned))
+    with breaking(monkeypatch, owned[1]), pytest.raises(RuntimeError, match="no thread"):
+        host.close()
+    assert not host._owned
+    for one in owned:
+        take_ownership(one.session_id, one._ports.files(one._world.data_dir)).release()
+    with pytest.raises(StoreError) as caught:
+        host._store.head("session:any")
+    assert caught.value.code == "store.closed"
+    owned[1].loop.stop()
+
+
+@contextmanager
+def breaking(monkeypatch: pytest.MonkeyPatch, owned: OwnedSession) -> Iterator[None]:
+    """The loop of that session cannot be stopped."""
+    stop = SessionLoop.stop
+
     def breaks(loop: SessionLoop, error: BaseException | None = None) -> None:
-        raise RuntimeError("no thread")
+        if loop is owned.loop:
+            raise RuntimeError("no thread")
+        stop(loop, error)
 
     with monkeypatch.context() as patch:
         patch.setattr(SessionLoop, "stop", breaks)
-        with pytest.raises(RuntimeError, match="no thread"):
-            owned.close()
-    take_ownership(found, owned._ports.files(owned._world.data_dir)).release()
-    owned.loop.stop()
-    owned._cancel.cancel("closed")  # what it had begun ends
+        yield
 
 
 # -------------------------------------------------------------------------------------------------------- pause
@@ -512,7 +541,7 @@ def test_a_session_that_cannot_be_stopped_keeps_no_other_from_it(play: Any) -> N
     with pytest.raises(StoreError, match="no space"):
         session.host.interrupt("SIGINT", grace_seconds=0.1)
     assert session.host.wait(second, timeout_seconds=5)["status"] == "paused"
-    assert session.host._owned[first]._cancel.cancelled  # what still works for it is told to stop
+    assert session.host._owned[first]._cancel.cancelled()  # what still works for it is told to stop
     with pytest.raises(StoreError, match="no space"):
         session.host.wait(first, timeout_seconds=5)
 
