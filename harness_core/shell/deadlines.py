@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness_hookspecs.host import CancelToken, Ports
 
@@ -15,28 +15,26 @@ HEED_SECONDS = 1.0
 and of a tool a person is told."""
 
 
-class _Due(NamedTuple):
-    """What is to be cancelled in time out, or nothing more, and who is said to go on then."""
-
-    token: Any
-    what: str
-    timeout_seconds: float
-
-
 class Limit:
-    """The time of one call, from its making to the end of its ``with``; a generator's costs three times as much."""
+    """The time of one call, from its making to the end of its ``with``; a generator's costs three times as much.
 
-    __slots__ = ("_entry", "_forget", "_token")
+    ``token`` is nothing once the call has ended, and that stays so, in whatever thread its time is looked at.
+    """
 
-    def __init__(self, token: CancelToken, forget: Callable[[], None], entry: list[Any]) -> None:
-        self._token, self._forget, self._entry = token, forget, entry
+    __slots__ = ("_forget", "cancelled", "timeout_seconds", "token", "what")
+
+    def __init__(self, token: Any, forget: Callable[[], None], what: str, timeout_seconds: float) -> None:
+        self.token, self._forget = token, forget
+        self.what, self.timeout_seconds = what, timeout_seconds
+        self.cancelled = False  # for its time is over
 
     def __enter__(self) -> CancelToken:
-        return self._token
+        return self.token  # type: ignore[no-any-return]  # a token of the ports
 
     def __exit__(self, *raised: object) -> None:
         self._forget()
-        self._entry.clear()
+        self.token = None
+        del self._forget  # this lies in the heap until its time, and keeps nothing else
 
 
 class Deadlines:
@@ -50,7 +48,7 @@ class Deadlines:
     def __init__(self, ports: Ports, tell: Callable[[str], None] = lambda said: None) -> None:
         self._ports, self._tell = ports, tell
         self._lock = ports.wait.lock()
-        self._heap: list[tuple[float, int, Any]] = []
+        self._heap: list[tuple[float, int, Limit]] = []
         self._count = 0
         self._wake: Any = None
         self._wakes_at = float("inf")
@@ -62,25 +60,27 @@ class Deadlines:
         """
         token = self._ports.wait.token()
         forget = parent.on_cancel(lambda: token.cancel(parent.reason or "cancelled"))
-        entry = [_Due(token, what, timeout_seconds)]
-        return Limit(token, forget, self._add(entry, self._ports.clock.monotonic() + timeout_seconds))
+        return self._add(Limit(token, forget, what, timeout_seconds), self._ports.clock.monotonic() + timeout_seconds)
 
-    def _add(self, entry: list[_Due], at: float) -> list[_Due]:
+    def _add(self, limit: Limit, at: float) -> Limit:
         with self._lock:
-            self._count += 1
-            heapq.heappush(self._heap, (at, self._count, entry))
-            while self._heap and not self._heap[0][2]:
+            self._push(limit, at)
+            while self._heap and self._heap[0][2].token is None:
                 heapq.heappop(self._heap)
             waiting = self._wake
             if waiting is None or at < self._wakes_at:
                 self._wake = self._ports.wait.event()
             else:
-                return entry
+                return limit
         if waiting is None:
             self._ports.spawn(self._watch, name="deadlines")
         else:
             waiting.set()
-        return entry
+        return limit
+
+    def _push(self, limit: Limit, at: float) -> None:
+        self._count += 1
+        heapq.heappush(self._heap, (at, self._count, limit))
 
     def _watch(self) -> None:
         """Wait for the earliest deadline; ends when there is none, so that an idle host has no waiting worker."""
@@ -92,27 +92,27 @@ class Deadlines:
                     return
                 self._wakes_at = self._heap[0][0] if self._heap else float("inf")
                 flag = self._wake
-            for entry in due:
-                self._over(entry)
+            for limit in due:
+                self._over(limit)
             if not due:  # else what goes on is due again
                 flag.wait(max(0.0, self._wakes_at - self._ports.clock.monotonic()))
 
-    def _take_due(self, now: float) -> list[list[_Due]]:
-        due: list[list[_Due]] = []
-        while self._heap and (not self._heap[0][2] or self._heap[0][0] <= now):
+    def _take_due(self, now: float) -> list[Limit]:
+        due: list[Limit] = []
+        while self._heap and (self._heap[0][2].token is None or self._heap[0][0] <= now):
             due.append(heapq.heappop(self._heap)[2])
         return due
 
-    def _over(self, entry: list[_Due]) -> None:
-        """Cancel; then look once more a little later, and tell of what is still there. What has ended is empty."""
-        for token, what, seconds in entry[:]:
-            if token is None:
-                self._tell(f"{what} was told to stop after {seconds:g} s and goes on")
-                continue
-            token.cancel("timeout")
-            if what and token.reason == "timeout":
-                with self._lock:
-                    if entry:  # else it has ended meanwhile
-                        entry[:] = [_Due(None, what, seconds)]
-                        self._count += 1
-                        heapq.heappush(self._heap, (self._ports.clock.monotonic() + HEED_SECONDS, self._count, entry))
+    def _over(self, limit: Limit) -> None:
+        """Cancel; then look once more a little later, and tell of what is still there."""
+        token = limit.token
+        if token is None:
+            return
+        if limit.cancelled:
+            self._tell(f"{limit.what} was told to stop after {limit.timeout_seconds:g} s and goes on")
+            return
+        token.cancel("timeout")
+        if limit.what and token.reason == "timeout":
+            limit.cancelled = True
+            with self._lock:
+                self._push(limit, self._ports.clock.monotonic() + HEED_SECONDS)

@@ -1,0 +1,64 @@
+"""The time of a call: once it is over the call is told to stop, and a person is told of one that goes on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+from harness_core.shell import deadlines
+from harness_core.shell.deadlines import HEED_SECONDS, Deadlines
+from harness_core.shell.ports.cancel import Token
+
+LIMIT_SECONDS = 5.0
+
+
+class OneThread:
+    """Ports whose worker runs when the test says so; where it waits, its time is over at once."""
+
+    def __init__(self) -> None:
+        self.now, self.worker = 0.0, lambda: None
+        self.clock = SimpleNamespace(monotonic=lambda: self.now)
+        event = SimpleNamespace(wait=self._pass, set=lambda: None)
+        self.wait = SimpleNamespace(lock=nullcontext, token=Token, event=lambda: event)
+
+    def _pass(self, seconds: float) -> None:
+        self.now += seconds
+
+    def spawn(self, worker: Callable[[], None], name: str) -> None:
+        self.worker = worker
+
+
+def told_of(step: int) -> tuple[list[str], float | None]:
+    """What is told of a call that ends as the worker comes to that line of its work, and when that was."""
+    told, ended, lines = list[str](), list[float](), iter(range(sys.maxsize))
+    ports: Any = OneThread()
+    limit = Deadlines(ports, told.append).limit(Token(), LIMIT_SECONDS, "tool t")
+
+    def at_line(frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename != deadlines.__file__:
+            return None
+        if event == "line" and next(lines) == step:
+            ended.append(ports.now)
+            limit.__exit__()
+        return at_line
+
+    before = sys.gettrace()
+    sys.settrace(at_line)
+    try:
+        ports.worker()
+    finally:
+        sys.settrace(before)
+    return told, ended[0] if ended else None
+
+
+def test_a_call_that_has_ended_is_not_said_to_go_on_whenever_that_was() -> None:
+    for step in range(1000):
+        told, ended = told_of(step)
+        if ended is None or ended >= LIMIT_SECONDS + HEED_SECONDS:
+            break
+        assert (step, told) == (step, [])
+    assert step > 20  # it was looked at between many lines
+    assert told_of(-1)[0] == ["tool t was told to stop after 5 s and goes on"]
