@@ -82,13 +82,21 @@ def start_command(session_id: str, request: RunRequest, opened: Opened) -> Start
         "plugins": [
             {"id": row.record.id, "version": row.record.version, "status": row.status} for row in opened.catalogue.rows
         ],
-        "on_ask": attended(request.on_ask, terminal=opened.terminal is not None),
+        "on_ask": _begun_with(request.on_ask, terminal=opened.terminal is not None),
         "yolo": request.yolo,
         "seed": request.seed,
     }
     if request.budget:
         created["budget"] = dict(request.budget)
     return Start(session_id, created, {created["text_ref"]: content, created["config_ref"]: config})
+
+
+def _begun_with(on_ask: OnAsk, *, terminal: bool) -> OnAsk:
+    """What a resume goes on with: where a person could be asked a question waits for one, also with no terminal there.
+
+    ``auto`` without a terminal stays ``auto``: it denies because of that, and not because somebody said so.
+    """
+    return attended(on_ask, terminal=True) if terminal else on_ask
 
 
 def plugin_changes(state: SessionState, opened: Opened) -> list[dict[str, Any]]:

@@ -47,7 +47,7 @@ class SessionCreated(Value):
     parent_id: str | None = None
     by: str | None = None
     plugins: tuple[Json, ...] = ()
-    on_ask: Literal["ask", "suspend", "deny"]
+    on_ask: Literal["auto", "ask", "suspend", "deny"]  # auto: begun without a terminal, and nobody said deny
     yolo: Literal["off", "on", "destructive"] = "off"
     budget: Json = None
     seed: int

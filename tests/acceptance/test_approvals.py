@@ -16,7 +16,7 @@ from harness_core.cli.main import main
 from harness_core.cli.published import published_schema
 from harness_core.cli.session_text import exit_of_session
 from harness_core.kernel.approvals import approval_digest
-from harness_hookspecs.errors import ConfigError, IllegalMove, NotFound, Refused
+from harness_hookspecs.errors import ConfigError, HarnessError, IllegalMove, NotFound, Refused
 from harness_hookspecs.kit.codec import dumps
 from tests.reference import POLICIES, calls, cases, one_stage, says
 
@@ -344,7 +344,39 @@ def test_who_gave_no_flag_is_told_that_there_is_no_terminal(play: Any) -> None:
     session = play(*ASK_ONCE)
     failure = session.run(on_ask="auto")["failure"]
     assert failure["message"].endswith("nobody may be asked in this run (there is no terminal and run.on_ask is auto)")
-    assert session.payloads("session.created")[0]["on_ask"] == "deny"
+    assert session.payloads("session.created")[0]["on_ask"] == "auto"
+
+
+NO_TERMINAL = "there is no terminal and run.on_ask is auto"
+
+
+@pytest.mark.parametrize(
+    ("begun", "attended", "again", "ends"),
+    [
+        ("auto", False, False, NO_TERMINAL),
+        ("deny", False, False, "on_ask is deny"),
+        ("deny", True, True, "on_ask is deny"),
+        ("auto", True, False, None),
+        ("auto", False, True, None),
+    ],
+)
+def test_a_resume_does_what_the_session_was_begun_with_and_names_what_it_was(
+    play: Any, begun: str, attended: bool, again: bool, ends: str | None
+) -> None:
+    """``ends``: why nobody was asked, or nothing when the question is left open for a person."""
+    session = play(*ASK_ONCE)
+    terminals = {True: (0, 1), False: None}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HARNESS_FAILPOINT", "intent.committed:raise")
+        session.reopen(terminal=terminals[attended])
+        with pytest.raises(HarnessError):
+            session.run(on_ask=begun)
+    session.reopen(terminal=terminals[again])
+    document = session.resume(on_ask=None)
+    if ends is None:
+        assert (document["status"], len(session.pending())) == ("awaiting_approval", 1)
+    else:
+        assert document["failure"]["message"].endswith(f"nobody may be asked in this run ({ends})")
 
 
 def test_a_gate_denied_unattended_ends_the_session(play: Any) -> None:
