@@ -166,8 +166,8 @@ class _RoleCall:
         try:
             return self._run()
         except Drift as drift:
-            accepted = self._services.loop.state.migrated_seq > self._request.seq
-            if not accepted and self._services.accept is None:
+            accept = self._acceptance()
+            if accept is None:
                 raise
             done = self._done_for_good()
             if done:  # nobody who accepts a change says with it that they may happen twice (I-16)
@@ -177,9 +177,14 @@ class _RoleCall:
                     hint="undo the change and resume with --accept-drift, or cancel the session",
                     **drift.facts,
                 ) from drift
-            if not accepted and self._services.accept is not None:
-                self._services.accept(drift)
+            accept(drift)
             return self._failed(RoleError(drift.message, code=MIGRATED))
+
+    def _acceptance(self) -> Callable[[Drift], None] | None:
+        """What records that a change is accepted, once for all calls before it; ``None`` where nobody accepts it."""
+        if self._services.loop.state.migrated_seq > self._request.seq:
+            return lambda recorded: None
+        return self._services.accept
 
     def _done_for_good(self) -> list[str]:
         """The tools of unkeyed calls that have happened, or of which nobody knows whether they have."""
