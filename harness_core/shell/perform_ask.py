@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal
 
 import attrs
 
@@ -25,8 +26,6 @@ __all__ = ["AskSite", "OnAsk", "ask", "attended", "close_prompt"]
 
 OnAsk = Literal["auto", "ask", "suspend", "deny"]
 
-_ANSWERED = "answered by "
-
 
 @attrs.frozen
 class AskSite:
@@ -42,12 +41,14 @@ class AskSite:
     prompts: dict[str, Prompt] = attrs.Factory(dict)  # open ones, by their approval
 
 
-class Prompt(NamedTuple):
-    """A question that a person has before them: what ends it, and what is set once it is off the screen."""
+@attrs.define
+class Prompt:
+    """A question that a person has before them."""
 
     request: ApprovalRequest
-    cancel: Any
-    closed: Any
+    cancel: Any  # the token that ends it
+    closed: Any  # the event that it is off the screen
+    answered: bool = False  # elsewhere, which the log may not know yet
 
 
 def close_prompt(site: AskSite, kind: Any, body: Any) -> None:
@@ -60,7 +61,8 @@ def close_prompt(site: AskSite, kind: Any, body: Any) -> None:
         return
     prompt = site.prompts.get(body["approval_id"])
     if prompt is not None and prompt.request.digest == body["digest"]:
-        prompt.cancel.cancel(f"{_ANSWERED}{body['by']}")
+        prompt.answered = True
+        prompt.cancel.cancel(_answered_by(body))
         prompt.closed.wait(HEED_SECONDS)
 
 
@@ -104,21 +106,31 @@ def _ask_people(
     watch = services.ports.spawn(_watch, request.approval_id, token, services, name="answer-watch")
     try:
         for named in people:
-            closed = services.ports.wait.event()
-            site.prompts[request.approval_id] = Prompt(request, token, closed)
-            done = attempt(named.approver.ask, _own(request), token, what=f"approver {named.name}")
-            del site.prompts[request.approval_id]  # before its answer is taken, which would wait for it
-            closed.set()
-            if _answered(done, named, request, site, services, flaws):
+            prompt = Prompt(request, token, services.ports.wait.event())
+            if _answered(_shown(prompt, named, site), named, request, site, services, flaws):
                 return None
-        if (token.reason or "").startswith(_ANSWERED):  # the call that waits for it finds it decided, not left open
-            services.loop.wait_until(lambda now: _is_decided(now, request.approval_id), timeout_seconds=HEED_SECONDS)
+            if prompt.answered:  # the call that waits for it finds it decided, not left open
+                decided = partial(_is_decided, approval_id=request.approval_id)
+                services.loop.wait_until(decided, timeout_seconds=HEED_SECONDS)
+            if token.cancelled():  # there is nothing to ask any more
+                break
     finally:
         for forget in forgets:
             forget()
         token.cancel("closed")
         watch.join()
     return Unanswered(request.approval_id, deny=False, flaws=tuple(flaws))
+
+
+def _shown(prompt: Prompt, named: NamedApprover, site: AskSite) -> Attempt[ApprovalAnswer | None]:
+    """What a person says, who is interrupted as soon as it does not matter any more."""
+    approval_id = prompt.request.approval_id
+    site.prompts[approval_id] = prompt
+    try:
+        return attempt(named.approver.ask, _own(prompt.request), prompt.cancel, what=f"approver {named.name}")
+    finally:  # before its answer is taken, which would wait for it
+        del site.prompts[approval_id]
+        prompt.closed.set()
 
 
 def _waits_for_a_person(named: NamedApprover) -> bool:
@@ -138,7 +150,11 @@ def _watch(approval_id: str, token: Any, services: Services) -> None:
         forget()
     if not token.cancelled():
         ended = services.loop.state.approvals[approval_id].ended or {}
-        token.cancel(f"{_ANSWERED}{ended['by']}" if ended else SESSION_STOPS)
+        token.cancel(_answered_by(ended) if ended else SESSION_STOPS)
+
+
+def _answered_by(ended: Mapping[str, Any]) -> str:
+    return f"answered by {ended['by']}"
 
 
 def _is_decided(state: SessionState, approval_id: str) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_core.shell.posting import answer_place
+from harness_core.shell.session import OwnedSession
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.errors import PluginError
 from harness_hookspecs.kit.codec import dumps
@@ -164,6 +166,43 @@ def test_an_answer_that_comes_when_its_session_was_cut_off_counts_and_nobody_els
     assert session.resume()["status"] == "completed"
     assert session.payloads("approval.granted")[0]["by"] == "first"
     assert sys.modules[f"acme_{second}"].Robot.asked == []
+
+
+def test_a_question_that_was_interrupted_is_before_nobody_any_more(
+    play: Any, robot: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = robot("who is interrupted", "raise KeyboardInterrupt")
+    import_module(f"acme_{name}").Robot.interactive = True
+    session = play(*ASK_ONCE, policies={**POLICIES, "approver": [name]})
+    begin, begun = OwnedSession.begin, list[OwnedSession]()
+
+    def noted(owned: OwnedSession, *command: Any, **first: Any) -> None:
+        begun.append(owned)
+        begin(owned, *command, **first)
+
+    monkeypatch.setattr(OwnedSession, "begin", noted)
+    session.reopen(ports="inline", terminal=(0, 1))  # there the question is asked where Ctrl-C comes
+    with pytest.raises(KeyboardInterrupt):
+        session.run(on_ask="ask")
+    [owned] = begun
+    assert owned._performer is not None and owned._performer.ask_site.prompts == {}
+
+
+@pytest.mark.inv("I-23")
+def test_nobody_else_is_asked_once_the_answer_came_from_elsewhere(play: Any, robot: Any) -> None:
+    waits = robot("who waits", "cancel.on_cancel(self.released.set); self.released.wait(20)")
+    second = robot("who is not needed", "pass")
+    people = [import_module(f"acme_{name}").Robot for name in (waits, second)]
+    for one in people:
+        one.interactive = True
+    session = play(*ASK_ONCE, policies={**POLICIES, "approver": [waits, second]})
+    session.reopen(terminal=(0, 1))
+    found = session.host.start("Go.", on_ask="ask")
+    until(lambda: people[0].asked)
+    session.answer(session.pending()[0])
+    assert session.host.wait(found)["status"] == "completed"
+    assert "role.suspended" not in session.types()  # the call went on where it was
+    assert people[1].asked == []
 
 
 @pytest.mark.inv("I-23")
