@@ -45,10 +45,10 @@ class Play:
         with self._seen:
             self._types.clear()
 
-    def until(self, kind: str, count: int = 1) -> None:
-        """Wait until so many events of a type have been committed by this host."""
+    def until(self, *kinds: str, count: int = 1) -> None:
+        """Wait until so many events of these types have been committed by this host."""
         with self._seen:
-            came = self._seen.wait_for(lambda: self._types.count(kind) >= count, PATIENCE_SECONDS)
+            came = self._seen.wait_for(lambda: sum(map(self._types.count, kinds)) >= count, PATIENCE_SECONDS)
             assert came, " ".join(self._types)
 
     def run(self, on_ask: str = "suspend", **more: Any) -> Any:

@@ -152,6 +152,6 @@ def test_rows_that_are_no_commands_do_not_keep_a_cancel_from_a_session_that_runs
         session.site.wait_for_effects()
         for what, row in FOREIGN.items():
             elsewhere.store.post(found, what, row)
-        session.until("command.received", len(FOREIGN))
+        session.until("command.received", count=len(FOREIGN))
         elsewhere.cancel(found)
         assert session.host.wait(found, timeout_seconds=10)["status"] == "cancelled"
