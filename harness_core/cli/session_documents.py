@@ -177,8 +177,8 @@ class Replay(Document):
 
     schema_: Literal["harness.replay/1"] = Field(alias="schema")
     mode: str = Field(description="How it was replayed.")
-    events: int = Field(description="Events that were replayed.")
-    state_hash: str = Field(description="Of the state they lead to.")
+    events: int = Field(description="Events that were replayed; with a category those of it.")
+    state_hash: str = Field(description="Of the state they lead to; with a category of what its events write of it.")
     equal: bool = Field(description="Whether it comes out the same.")
     model_calls: int = Field(description="Model calls that were made: always 0.")
     tool_calls: int = Field(description="Tool calls that were made: always 0.")

@@ -555,23 +555,41 @@ class Host:
 
     # -- replay ---
 
-    def replay(self, session_id: str, mode: str = "full", against: str | Path | None = None) -> Mapping[str, Any]:
+    def replay(
+        self,
+        session_id: str,
+        mode: str | None = None,
+        against: str | Path | None = None,
+        *,
+        first: int | None = None,
+        until: int | None = None,
+        category: str | None = None,
+    ) -> Mapping[str, Any]:
         """Replay without any call and without a write; returns ``harness.replay/1``.
 
         Args:
             session_id: The session.
-            mode: ``full`` folds the log again, ``skip-inference`` takes every decision and enters every role again.
+            mode: ``full`` folds the log again. ``partial`` does so up to ``until``, or for one ``category``: the state
+                is folded from the whole, the events of the category are counted and what they write is hashed.
+                ``cursor`` counts the events from ``first`` to ``until``; the state is that of a full replay at the same
+                seq. ``skip-inference`` takes every decision and enters every role again. Without a mode it is the first
+                of them that takes what else is given.
             against: Another project folder whose configuration decides instead of the session's own.
+            first: The seq of the first event.
+            until: The seq of the last event; the session's last one when omitted.
+            category: One of the seven categories of events.
 
         Raises:
-            ConfigError: The mode is not one, or ``against`` is not valid.
+            ConfigError: ``replay.mode``: there is no such mode, or what else is given does not go with it; ``against``
+                is not valid.
+            NotFound: There is no such session, or no event of that seq in it (``event.not_found``).
         """
         from .replaying import replay_session
 
         found = self.find(session_id)
         kept = next((d for d in self.sessions(every_project=True) if d["id"] == found), None)
-        report = replay_session(self._opened, self.store, found, mode, against=against, kept=kept)
-        return report.document()
+        options = {"against": against, "first": first, "until": until, "category": category}
+        return replay_session(self._opened, self.store, found, mode, kept=kept, **options).document()
 
     # -- surfaces ---
 

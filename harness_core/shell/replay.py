@@ -6,22 +6,24 @@ before it and compared; every role is run again on its recorded calls (B-96, tra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import attrs
 
+from harness_core.kernel.evolve import evolve
 from harness_core.kernel.facts import Event, Fact
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.session import session_document, state_hash
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Diverged, Drift, HarnessError
+from harness_hookspecs.events import Category, category_of
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.store import StoredEvent
 
 from .machine import SessionMachine
 
-__all__ = ["Difference", "ReplayReport", "Site", "fold", "replay_control", "replay_full"]
+__all__ = ["Difference", "Part", "ReplayReport", "Site", "fold", "replay_control", "replay_full", "replay_part"]
 
 CONTROL_TYPES = frozenset(
     {
@@ -105,6 +107,42 @@ def replay_full(events: Iterator[StoredEvent], machine: SessionMachine, kept: Ma
         if kept is not None and stored.seq == kept["last_seq"]:
             equal = session_document(state) == kept
     return ReplayReport("full", state.seq, state_hash(state), equal)
+
+
+@attrs.frozen
+class Part:
+    """The part of a session that is replayed: its events from seq ``first`` to ``until``, or of them one category's."""
+
+    first: int
+    until: int
+    category: Category | None = None
+
+    def holds(self, event: StoredEvent) -> bool:
+        """Whether the event is in it."""
+        return event.seq >= self.first and self.category in (None, category_of(event.type))
+
+
+def replay_part(
+    mode: str, part: Part, state: SessionState, events: Iterable[StoredEvent], kept: Mapping[str, Any] | None
+) -> ReplayReport:
+    """Fold the state up to the end of the part; its events are counted, and what they write is hashed.
+
+    The state is folded from the whole whatever the category: a fact means nothing without those it follows from.
+
+    Args:
+        mode: The mode's name, for the report.
+        part: What is counted and hashed.
+        state: The state before ``events``; it is folded further.
+        events: All events from there to the end of the part.
+        kept: The document kept of the session; it must be what the log gives where its seq is in the part.
+    """
+    equal, count = True, 0
+    for stored in events:
+        evolve(state, decoded(stored))
+        count += part.holds(stored)
+        if kept is not None and stored.seq == kept["last_seq"] and stored.seq >= part.first:
+            equal = session_document(state) == kept
+    return ReplayReport(mode, count, state_hash(state, part.category), equal)
 
 
 class Site(Protocol):

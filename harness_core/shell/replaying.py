@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,15 @@ import attrs
 
 from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import ConfigError, NotFound
+from harness_hookspecs.events import CATEGORIES
 from harness_hookspecs.kit.codec import loads_trusted
 
 from .config.effective import EffectiveConfig
 from .machine import SessionMachine
 from .opening import Opened, open_project
 from .ports import make_ports
-from .replay import ReplayReport, fold, replay_control, replay_full
+from .replay import Part, ReplayReport, fold, replay_control, replay_full, replay_part
+from .replay_modes import chosen_mode
 
 if TYPE_CHECKING:
     from harness_core.kernel.state import SessionState
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from .session_parts import SessionParts
 
 __all__ = ["fold_session", "recorded_config", "replay_session"]
-
-MODES = ("full", "skip-inference")
 
 
 def fold_session(store: Store, session_id: str, *, until: int | None = None) -> SessionState:
@@ -37,9 +37,12 @@ def fold_session(store: Store, session_id: str, *, until: int | None = None) -> 
     """
     state = fold(store.read(f"session:{session_id}", until=until), _reader(store, session_id))
     if until is not None and (until < 1 or state.seq != until):
-        last = store.head(f"session:{session_id}").seq
-        raise NotFound(f"session {session_id[-8:]} has no event {until}: it has {last}", code="event.not_found")
+        raise _no_event(session_id, until, store.head(f"session:{session_id}").seq)
     return state
+
+
+def _no_event(session_id: str, seq: int, last: int) -> NotFound:
+    return NotFound(f"session {session_id[-8:]} has no event {seq}: it has {last}", code="event.not_found")
 
 
 def recorded_config(store: Store, session_id: str, events: Sequence[StoredEvent]) -> EffectiveConfig:
@@ -59,25 +62,51 @@ def _config(store: Store, content_ref: str) -> EffectiveConfig:
 
 
 def replay_session(
-    opened: Opened, store: Store, session_id: str, mode: str, *, against: str | Path | None, kept: Any
+    opened: Opened, store: Store, session_id: str, mode: str | None, *, kept: Any, **options: Any
 ) -> ReplayReport:
-    """Replay in one of :data:`MODES`.
+    """Replay in one of the modes.
 
     Args:
         opened: The project the session belongs to.
         store: The log; nothing is written to it.
         session_id: The session.
-        mode: ``full`` folds the log again, ``skip-inference`` takes every decision and enters every role again.
-        against: Another project folder whose configuration decides instead of the session's own.
-        kept: The document kept of the session for listings, which a full replay must come to as well.
+        mode: ``full`` folds the log again, ``partial`` and ``cursor`` a part of it, ``skip-inference`` takes every
+            decision and enters every role again; without one, the first that takes the options.
+        kept: The document kept of the session for listings, which a replay that folds must come to as well.
+        options: ``first``, ``until``, ``category`` and ``against`` (see :meth:`Host.replay`), ``None`` for not given.
 
     Raises:
         ConfigError: ``replay.mode``, or ``against`` is not valid.
+        NotFound: ``event.not_found``: the session has no event of a seq that is asked for.
     """
-    if mode == "full":
-        return replay_full(store.read(f"session:{session_id}"), _reader(store, session_id), kept)
-    if mode != "skip-inference":
-        raise ConfigError(f"there is no replay mode {mode!r}; modes: {', '.join(MODES)}", code="replay.mode")
+    given = {name: value for name, value in options.items() if value is not None}
+    chosen = chosen_mode(mode, given)
+    if chosen == "skip-inference":
+        return _replay_decisions(opened, store, session_id, given.get("against"))
+    reader = _reader(store, session_id)
+    if chosen == "full":
+        return replay_full(store.read(f"session:{session_id}"), reader, kept)
+    part = _part(store, session_id, given)
+    return replay_part(
+        chosen, part, reader.new_state(), store.read(f"session:{session_id}", until=part.until), kept
+    )
+
+
+def _part(store: Store, session_id: str, given: Mapping[str, Any]) -> Part:
+    last = store.head(f"session:{session_id}").seq
+    part = Part(given.get("first", 1), given.get("until", last), given.get("category"))
+    for seq in (part.first, part.until):
+        if not 1 <= seq <= last:
+            raise _no_event(session_id, seq, last)
+    if part.until < part.first:
+        raise ConfigError(f"event {part.until} is before event {part.first}", code="replay.mode")
+    if part.category is not None and part.category not in CATEGORIES:
+        text = f"there is no category {part.category!r}; categories: {', '.join(CATEGORIES)}"
+        raise ConfigError(text, code="replay.mode")
+    return part
+
+
+def _replay_decisions(opened: Opened, store: Store, session_id: str, against: str | Path | None) -> ReplayReport:
     from .replay_role import RoleReplay  # with all that performs a role call; a fold needs none of it
 
     events = list(store.read(f"session:{session_id}"))

@@ -511,8 +511,22 @@ class Host(Protocol):
     def verify(self, session_id: str) -> Mapping[str, Any]:
         """Prove a session's log: chain, head, copied head, content and prompt hashes."""
 
-    def replay(self, session_id: str, mode: str = "full", against: str | Path | None = None) -> Mapping[str, Any]:
-        """Replay without any call and without a write (``full`` or ``skip-inference``); ``harness.replay/1``."""
+    def replay(
+        self,
+        session_id: str,
+        mode: str | None = None,
+        against: str | Path | None = None,
+        *,
+        first: int | None = None,
+        until: int | None = None,
+        category: str | None = None,
+    ) -> Mapping[str, Any]:
+        """Replay without any call and without a write; ``harness.replay/1``.
+
+        The modes are ``full``, ``partial`` (with ``until``, ``category`` or both), ``cursor`` (with ``first``, perhaps
+        ``until``) and ``skip-inference`` (perhaps ``against`` another project folder); without one it is the first that
+        takes what else is given.
+        """
 
     def surface_commands(self) -> Sequence[tuple[str, Any]]:
         """The commands that installed surfaces add, each with its offer's name."""

@@ -18,7 +18,7 @@ from harness_core.shell.ports import make_ports
 from harness_core.shell.replay import CONTROL_TYPES
 from harness_core.shell.replaying import replay_session
 from harness_hookspecs.errors import ConfigError, NotFound, StoreError
-from harness_hookspecs.events import EVENTS
+from harness_hookspecs.events import CATEGORIES, EVENTS, category_of
 from harness_hookspecs.store import Draft, Store, StoredEvent
 from tests.reference import REFERENCE, Site, calls, one_stage, says, write_reference, write_site
 
@@ -139,8 +139,16 @@ def test_a_replay_without_inference_enters_every_role_once_and_asks_nobody(refer
 
 @pytest.mark.req("B-99")
 @pytest.mark.inv("I-18")
-@pytest.mark.parametrize("mode", ["full", "skip-inference"])
-def test_a_replay_writes_nothing(reference: Site, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("full", {}),
+        ("partial", {"until": 20, "category": "tool"}),
+        ("cursor", {"first": 20, "until": 40}),
+        ("skip-inference", {}),
+    ],
+)
+def test_a_replay_writes_nothing(reference: Site, mode: str, options: dict[str, Any]) -> None:
     root = reference.project.parent
     with Host.open() as host:
         logs = root / "data" / "harness" / "logs"
@@ -148,12 +156,87 @@ def test_a_replay_writes_nothing(reference: Site, mode: str) -> None:
         for folder in [*logs.iterdir()]:
             folder.rmdir()
         before = tree(root), [*root.rglob("*/")]
-        host.replay("@last", mode)
+        host.replay("@last", mode, **options)
         assert (tree(root), [*root.rglob("*/")]) == before
     opened, real, session_id, _ = opened_log()
     store: Any = ReadOnly(real)
-    assert replay_session(opened, store, session_id, mode, against=None, kept=None).equal
+    assert replay_session(opened, store, session_id, mode, kept=None, **options).equal
     real.close()
+
+
+@pytest.mark.req("B-94")
+def test_a_part_up_to_an_event_gives_the_state_as_it_was_there(reference: Site) -> None:
+    with Host.open() as host:
+        last = host.session("@last")["last_seq"]
+        for seq in {1, 2, last // 3, last // 2, last - 1, last}:
+            report = host.replay("@last", "partial", until=seq)
+            assert (report["events"], report["state_hash"]) == (seq, host.session("@last", at=seq)["state_hash"])
+            assert (report["mode"], report["equal"]) == ("partial", True)
+
+
+@pytest.mark.req("B-94")
+def test_of_a_category_its_events_are_counted_and_what_they_write_is_hashed(reference: Site) -> None:
+    with Host.open() as host:
+        events = list(host.events("@last"))
+        told = {one: host.replay("@last", category=one) for one in CATEGORIES}
+        assert {one: report["events"] for one, report in told.items()} == {
+            one: sum(category_of(event.type) == one for event in events) for one in CATEGORIES
+        }
+        assert len({report["state_hash"] for report in told.values()}) == len(CATEGORIES)
+        before = host.replay("@last", "partial", until=1, category="inference")["state_hash"]
+        for event in events[1:]:
+            after = host.replay("@last", "partial", until=event.seq, category="inference")["state_hash"]
+            assert (after != before) == (event.type in ("harness.model.called", "harness.model.responded")), event.seq
+            before = after
+
+
+@pytest.mark.req("B-95")
+def test_from_a_cursor_the_state_is_the_one_of_a_full_replay(reference: Site) -> None:
+    with Host.open() as host:
+        whole = host.replay("@last", "full")
+        for first, until in ((1, None), (17, None), (20, 40), (40, 40), (whole["events"], None)):
+            report = host.replay("@last", "cursor", first=first, until=until)
+            last = until or whole["events"]
+            assert (report["events"], report["equal"]) == (last - first + 1, True)
+            assert report["state_hash"] == host.session("@last", at=last)["state_hash"]
+            assert (report["state_hash"] == whole["state_hash"]) == (last == whole["events"])
+
+
+def test_a_part_is_compared_with_the_kept_document_where_it_lies_in_it(reference: Site) -> None:
+    opened, store, session_id, _ = opened_log()
+    kept = {**json.loads(next(store.summaries())[1]), "status": "failed"}
+    last = kept["last_seq"]
+    for options, equal in (({"until": last - 1}, True), ({"until": last}, False), ({"first": last}, False)):
+        assert replay_session(opened, store, session_id, None, kept=kept, **options).equal is equal
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "said"),
+    [
+        ("cursor", {}, "needs first"),
+        ("partial", {}, "needs until or category"),
+        ("full", {"until": 3}, "but with partial, cursor"),
+        ("partial", {"first": 3, "until": 4}, "but with cursor"),
+        ("skip-inference", {"category": "tool"}, "but with partial"),
+        (None, {"first": 3, "category": "tool"}, "first together with category"),
+        (None, {"first": 4, "until": 3}, "before"),
+        (None, {"category": "things"}, "no category"),
+    ],
+)
+def test_what_does_not_go_with_a_mode_is_named(
+    reference: Site, mode: str | None, options: dict[str, Any], said: str
+) -> None:
+    with Host.open() as host, pytest.raises(ConfigError, match=said) as caught:
+        host.replay("@last", mode, **options)
+    assert caught.value.code == "replay.mode"
+
+
+def test_an_event_that_a_session_has_not_is_not_replayed_from_or_to(reference: Site) -> None:
+    for options in ({"until": 9_999}, {"until": 0}, {"first": 9_999}, {"first": 0}):
+        with Host.open() as host, pytest.raises(NotFound) as caught:
+            host.replay("@last", **options)
+        assert caught.value.code == "event.not_found"
 
 
 @pytest.mark.req("B-98")

@@ -8,7 +8,7 @@ from typing import Any
 from harness_core.kernel.commands import AskApproval, PauseNow, Resume, Unanswered
 from harness_core.kernel.facts import Event
 from harness_core.kernel.projections.session import session_document, state_hash, waiting_for
-from harness_hookspecs.events import check_payload
+from harness_hookspecs.events import CATEGORIES, check_payload
 from harness_hookspecs.kit.codec import dumps, loads
 from harness_hookspecs.messages import Usage
 from tests.playing import REF, Play, definition, retry, stage
@@ -130,3 +130,16 @@ def test_the_hash_sees_everything_that_was_decided() -> None:
         hashes[name] = state_hash(play.state)
         assert session_document(play.state)["state_hash"] == hashes[name]
     assert len(set(hashes.values())) == len(CHANGES) + 1
+
+
+def test_what_the_hash_sees_a_category_s_sees_and_of_what_is_open_each_its_own() -> None:
+    seen = {}
+    for name, change in {"nothing": lambda play: None, **CHANGES}.items():
+        play = Play(definition(stage(retry=retry("retry", 2)))).to_role()
+        change(play)
+        seen[name] = {one: state_hash(play.state, one) for one in CATEGORIES}
+    assert len({tuple(hashes.values()) for hashes in seen.values()}) == len(CHANGES) + 1
+    play = Play(definition())
+    before = {one: state_hash(play.state, one) for one in CATEGORIES}
+    play.to_role()
+    assert {one for one in CATEGORIES if state_hash(play.state, one) != before[one]} == {"compression", "domain"}

@@ -5,9 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from harness_core.kernel.state import SessionState
+from harness_hookspecs.events import Category, category_of
 from harness_hookspecs.kit.canonical import digest
 
-__all__ = ["left_amid_work", "session_document", "state_hash", "waiting_for"]
+__all__ = ["WRITTEN_BY", "left_amid_work", "session_document", "state_hash", "waiting_for"]
+
+WRITTEN_BY: dict[Category, tuple[str, ...]] = {
+    "lifecycle": ("status", "failure"),
+    "domain": ("stage", "visits", "attempt", "retries", "artifacts", "open"),
+    "compression": ("open",),
+    "inference": ("usage",),
+    "tool": ("in_doubt",),
+    "approval": ("approvals", "decided", "grants"),
+    "system": ("spent_tokens",),
+}
+"""What each category's events write of the state that is hashed; of what is open, each its own requests."""
 
 
 def session_document(state: SessionState) -> dict[str, Any]:
@@ -64,13 +76,25 @@ def left_amid_work(state: SessionState) -> bool:
     return state.status in ("created", "active") and not waiting_for(state)
 
 
-def state_hash(state: SessionState) -> str:
+def state_hash(state: SessionState, category: Category | None = None) -> str:
     """SHA-256 of the state without ids, times and timings, so that two runs of the same decisions agree.
 
     Pauses and resumes are outside it: a session that was interrupted and one that was not end the same.
+
+    Args:
+        state: The state.
+        category: Hash only what the events of this category write (:data:`WRITTEN_BY`).
     """
+    hashed = _hashed(state)
+    if category is not None:
+        hashed["open"] = [kind for kind in hashed["open"] if category_of(f"{kind}.requested") == category]
+        hashed = {name: hashed[name] for name in WRITTEN_BY[category]}
+    return digest(hashed)
+
+
+def _hashed(state: SessionState) -> dict[str, Any]:
     visit = state.visit
-    document = {
+    return {
         "status": "active" if state.status == "paused" else state.status,
         "stage": visit.stage if visit is not None else None,
         "visits": dict(state.visits_of),
@@ -88,4 +112,3 @@ def state_hash(state: SessionState) -> str:
         "in_doubt": sorted(doubt["tool_name"] for doubt in state.in_doubt.values()),
         "failure": None if state.failure is None else state.failure.code,
     }
-    return digest(document)
