@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import orjson
 from pysqlite3 import dbapi2 as sqlite
 
-from harness_core.shell.replaying import fold_session
+from harness_core.shell.machine import SessionMachine
+from harness_core.shell.snapshots import fold_on
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.store import Store
 from harness_store_sqlite.settings import Settings
@@ -54,7 +56,9 @@ def _rates(steps: int) -> dict[str, float]:
 
 
 def _fold(store: Store, count: int) -> None:
-    assert fold_session(store, SESSION_ID).seq == count
+    nothing: Any = None
+    machine = SessionMachine(SESSION_ID, nothing, store.blob)
+    assert fold_on(store, machine, events_apart=count + 1).seq == count  # from the first event: none is kept
 
 
 def _bare(file: str, count: int) -> None:

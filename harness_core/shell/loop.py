@@ -63,8 +63,8 @@ class SessionLoop:
 
     def load(self) -> None:
         """Fold the stream; called before the first command, and again after a failed append."""
-        state, seq = self._machine.new_state(), 0
-        for stored in self._store.read(self.stream):
+        state, seq = self._hooks.folded() or (self._machine.new_state(), 0)
+        for stored in self._store.read(self.stream, after=seq):
             self._machine.evolve(state, decoded(stored))
             seq = stored.seq
         self._held, self._riding = Batch(), []

@@ -63,6 +63,7 @@ class LoopHooks(NamedTuple):
     committing: Callable[[Sequence[Event]], None] = lambda events: None
     committed: Callable[[Sequence[StoredEvent]], None] = lambda events: None
     turned: Callable[[Any], None] = lambda state: None  # after each turn, with the state
+    folded: Callable[[], tuple[Any, int] | None] = lambda: None  # a state of the log and its seq, to fold on from
 
 
 class Ticket:

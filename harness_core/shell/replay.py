@@ -23,7 +23,7 @@ from harness_hookspecs.store import StoredEvent
 
 from .machine import SessionMachine
 
-__all__ = ["Difference", "Part", "ReplayReport", "Site", "fold", "replay_control", "replay_full", "replay_part"]
+__all__ = ["Difference", "Part", "ReplayReport", "Site", "replay_control", "replay_full", "replay_part"]
 
 CONTROL_TYPES = frozenset(
     {
@@ -88,14 +88,6 @@ class ReplayReport:
     def document(self) -> dict[str, Any]:
         """The document."""
         return {"schema": "harness.replay/1", **attrs.asdict(self)}
-
-
-def fold(events: Iterator[StoredEvent], machine: SessionMachine) -> SessionState:
-    """The state after these events."""
-    state = machine.new_state()
-    for stored in events:
-        machine.evolve(state, decoded(stored))
-    return state
 
 
 def replay_full(events: Iterator[StoredEvent], machine: SessionMachine, kept: Mapping[str, Any] | None) -> ReplayReport:

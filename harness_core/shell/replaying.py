@@ -17,8 +17,9 @@ from .config.effective import EffectiveConfig
 from .machine import SessionMachine
 from .opening import Opened, open_project
 from .ports import make_ports
-from .replay import Part, ReplayReport, fold, replay_control, replay_full, replay_part
+from .replay import Part, ReplayReport, replay_control, replay_full, replay_part
 from .replay_modes import chosen_mode
+from .snapshots import fold_on, from_nearest
 
 if TYPE_CHECKING:
     from harness_core.kernel.state import SessionState
@@ -30,12 +31,12 @@ __all__ = ["fold_session", "recorded_config", "replay_session"]
 
 
 def fold_session(store: Store, session_id: str, *, until: int | None = None) -> SessionState:
-    """The state of a session, as of seq ``until`` when given.
+    """The state of a session, as of seq ``until`` when given; of a long log snapshots are kept on the way.
 
     Raises:
         NotFound: ``event.not_found``: the session has no event of that seq.
     """
-    state = fold(store.read(f"session:{session_id}", until=until), _reader(store, session_id))
+    state = fold_on(store, _reader(store, session_id), until=until)
     if until is not None and (until < 1 or state.seq != until):
         raise _no_event(session_id, until, store.head(f"session:{session_id}").seq)
     return state
@@ -87,9 +88,9 @@ def replay_session(
     if chosen == "full":
         return replay_full(store.read(f"session:{session_id}"), reader, kept)
     part = _part(store, session_id, given)
-    return replay_part(
-        chosen, part, reader.new_state(), store.read(f"session:{session_id}", until=part.until), kept
-    )
+    state = from_nearest(store, reader, part.first - 1)
+    events = store.read(f"session:{session_id}", after=state.seq, until=part.until)
+    return replay_part(chosen, part, state, events, kept)
 
 
 def _part(store: Store, session_id: str, given: Mapping[str, Any]) -> Part:

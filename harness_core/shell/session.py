@@ -30,6 +30,7 @@ from .posting import inbox_row, said
 from .redaction import Redactor
 from .services import ActiveTime, Services
 from .session_parts import SessionParts
+from .snapshots import fold_on
 from .trace import TraceSink
 
 __all__ = ["OwnedSession", "SessionWorld", "take_ownership"]
@@ -115,7 +116,12 @@ class OwnedSession:
         self._accept_drift = accept_drift
         definition: Any = None if parts is None else parts.definition  # to cancel, nothing of it is looked at
         machine = SessionMachine(session_id, definition, world.store.blob)
-        hooks = LoopHooks(self._perform, self._committing, self._committed, self._turned)
+
+        def folded() -> tuple[SessionState, int]:
+            state = fold_on(world.store, machine)
+            return state, state.seq
+
+        hooks = LoopHooks(self._perform, self._committing, self._committed, self._turned, folded)
         self.loop = SessionLoop(self.stream, ports=self._ports, store=world.store, machine=machine, hooks=hooks)
         self._performer = None if parts is None else self._new_performer(parts, on_ask, terminal)
         self._failures = () if parts is None else parts.failures

@@ -13,6 +13,7 @@ __all__ = [
     "Draft",
     "Head",
     "Posted",
+    "Snapshot",
     "Store",
     "StoredEvent",
     "chain_hash",
@@ -73,6 +74,13 @@ class Posted(NamedTuple):
     taken_seq: int | None
 
 
+class Snapshot(NamedTuple):
+    """What somebody made of a stream's events up to ``seq``: a cache, in a form that only its maker knows."""
+
+    seq: int
+    content: bytes
+
+
 def chain_hash(previous: bytes, stream: str, seq: int, draft: Draft) -> bytes:
     """SHA-256 over the predecessor's hash and the stored bytes of one event (invariant I-7).
 
@@ -113,7 +121,7 @@ def verify_chain(events: Iterable[StoredEvent], head: Head, *, start: Head = Hea
 
 
 class Store(Protocol):
-    """The log, the blobs and the inbox. Every method may be called from any thread.
+    """The log, the blobs, the inbox, and caches beside them. Every method may be called from any thread.
 
     A store that cannot read its file raises ``StoreCorrupt`` and leaves the file byte-identical; it never makes a
     fresh one in its place. What cannot be written for lack of space raises ``StoreError(code="store.full")``.
@@ -164,6 +172,28 @@ class Store(Protocol):
 
     def summaries(self) -> Iterator[tuple[str, bytes]]:
         """(stream, summary) of every stream that has one, newest change first."""
+
+    def put_snapshot(self, stream: str, seq: int, maker: str, content: bytes) -> None:
+        """Keep what ``maker`` made of the stream's events up to ``seq``; replaces an earlier one of the same seq.
+
+        It is a cache in a transaction of its own, and may be lost at any time: those of other makers are, and of a
+        stream without events nothing is kept.
+
+        Args:
+            stream: The stream.
+            seq: Of the last event it was made of.
+            maker: Digest of the code that makes it, so that another version finds none.
+            content: What was made.
+
+        Raises:
+            StoreError: It could not be written.
+        """
+
+    def snapshot(self, stream: str, maker: str, *, until: int | None = None) -> Snapshot | None:
+        """The latest snapshot of that maker with ``seq <= until``, any whole number; ``None`` when there is none."""
+
+    def drop_snapshots(self) -> None:
+        """Delete all snapshots, of every stream and maker."""
 
     def put_blob(self, content: bytes) -> str:
         """Store content once; returns its lower-case SHA-256 hex."""

@@ -22,7 +22,7 @@ from harness_hookspecs.events import CATEGORIES, EVENTS, category_of
 from harness_hookspecs.store import Draft, Store, StoredEvent
 from tests.reference import REFERENCE, Site, calls, one_stage, says, write_reference, write_site
 
-READS = {"read", "read_all", "head", "blob", "summaries", "take", "posted", "change_counter", "close"}
+READS = {"read", "read_all", "head", "snapshot", "blob", "summaries", "take", "posted", "change_counter", "close"}
 
 
 class ReadOnly:

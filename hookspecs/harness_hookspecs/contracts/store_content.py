@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 
 from harness_hookspecs.errors import NotFound, StoreError
-from harness_hookspecs.store import Head, Posted, Store
+from harness_hookspecs.store import Head, Posted, Snapshot, Store
 
 from .rules import rule
 from .store_case import OTHER, STREAM, StoreCase, draft, proved, refused, seen
@@ -19,7 +19,7 @@ _CONTENTS = (b"", b"a", b"\x00\xff" * 40_000, b"text " * 40_000, bytes(range(256
 
 
 class ContentRules(StoreCase):
-    """Blobs, the inbox, summaries, streams, the change counter, closing."""
+    """Blobs, the inbox, summaries, snapshots, streams, the change counter, closing."""
 
     @rule("store.blobs")
     def test_content_is_found_by_its_digest(self) -> None:
@@ -114,6 +114,44 @@ class ContentRules(StoreCase):
         store.append("store:main", [draft(3)], expected_seq=None)
         assert list(store.summaries()) == [(STREAM, b'{"n":3}'), (OTHER, b'{"n":2}')]
 
+    @rule("store.snapshot_nearest")
+    def test_the_nearest_snapshot_at_or_before_a_seq_is_found(self) -> None:
+        store = self.opened()
+        store.append(STREAM, [draft(number) for number in range(1, 7)], expected_seq=0)
+        for seq, content in ((2, b"two"), (5, b"old"), (4, b"\x00\xff"), (5, b"five")):
+            store.put_snapshot(STREAM, seq, "m1", content)
+        for until, seq, content in ((2, 2, b"two"), (3, 2, b"two"), (4, 4, b"\x00\xff"), (6, 5, b"five")):
+            assert store.snapshot(STREAM, "m1", until=until) == Snapshot(seq, content)
+        assert store.snapshot(STREAM, "m1") == store.snapshot(STREAM, "m1", until=2**70) == Snapshot(5, b"five")
+        for until in (1, 0, -1, -(2**70)):
+            assert store.snapshot(STREAM, "m1", until=until) is None
+
+    @rule("store.snapshot_maker")
+    def test_a_snapshot_is_its_maker_s_and_its_stream_s(self) -> None:
+        store = self.opened()
+        for stream in (STREAM, OTHER):
+            store.append(stream, [draft(1), draft(2)], expected_seq=0)
+        store.put_snapshot(STREAM, 1, "m1", b"one")
+        store.put_snapshot("session:none", 1, "m1", b"of nothing")
+        for stream, maker in ((STREAM, "m2"), (OTHER, "m1"), ("session:none", "m1")):
+            assert store.snapshot(stream, maker) is None
+        store.put_snapshot(STREAM, 2, "m2", b"two")
+        assert store.snapshot(STREAM, "m2", until=1) is None
+        assert store.snapshot(STREAM, "m2") == Snapshot(2, b"two")
+
+    @rule("store.snapshots_are_caches")
+    def test_snapshots_and_their_end_change_nothing_else(self) -> None:
+        store = self.opened()
+        for stream in (STREAM, OTHER):
+            store.append(stream, [draft(1)], expected_seq=0, summary=b"{}")
+        before = seen(store)
+        for stream in (STREAM, OTHER):
+            store.put_snapshot(stream, 1, "m1", b"one")
+        assert seen(store) == before
+        store.drop_snapshots()
+        assert store.snapshot(STREAM, "m1") is store.snapshot(OTHER, "m1") is None
+        assert seen(store) == before
+
     @rule("store.streams")
     def test_streams_with_events_are_listed_the_oldest_first(self) -> None:
         store = self.opened()
@@ -132,6 +170,7 @@ class ContentRules(StoreCase):
             lambda: store.append(STREAM, [draft(3)], expected_seq=2, summary=b"{}"),
             lambda: store.post("s1", "c1", b"{}"),
             lambda: store.put_blob(b"a"),
+            lambda: store.put_snapshot(STREAM, 1, "m1", b"one"),
         )
         for commit in commits:
             before = store.change_counter()
@@ -151,6 +190,9 @@ class ContentRules(StoreCase):
             lambda: store.head(STREAM),
             store.streams,
             lambda: list(store.summaries()),
+            lambda: store.put_snapshot(STREAM, 1, "m1", b"one"),
+            lambda: store.snapshot(STREAM, "m1"),
+            store.drop_snapshots,
             lambda: store.put_blob(b"a"),
             lambda: store.blob(sha256(b"a").hexdigest()),
             lambda: store.post("s1", "c1", b"{}"),

@@ -11,7 +11,7 @@ __all__ = ["Log", "Stream", "chained", "first_result"]
 
 
 class Stream:
-    """One stream: its events, where each batch began, the seq of each key, and its summary."""
+    """One stream: its events, where each batch began, the seq of each key, and what is kept beside."""
 
     def __init__(self) -> None:
         self.events: list[StoredEvent] = []
@@ -19,6 +19,8 @@ class Stream:
         self.keys: dict[str, int] = {}
         self.head = Head(0, GENESIS_HASH)
         self.summary: bytes | None = None
+        self.snapshots: dict[int, bytes] = {}  # those of one maker
+        self.maker = ""
         self.changed = 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness_hookspecs.errors import NotFound, StoreConflict, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports, StoreHost
-from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, StoredEvent
+from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Snapshot, StoredEvent
 
 from .log import Log, Stream, chained, first_result
 
@@ -152,6 +152,27 @@ class MemoryStore:
         for _, name, summary in sorted(found, reverse=True):
             if summary is not None:
                 yield name, summary
+
+    def put_snapshot(self, stream: str, seq: int, maker: str, content: bytes) -> None:
+        with self._lock:
+            found = self._open().streams.get(stream)
+            if found is not None:
+                found.snapshots = {**(found.snapshots if found.maker == maker else {}), seq: bytes(content)}
+                found.maker = maker
+                self._log.commits += 1
+
+    def snapshot(self, stream: str, maker: str, *, until: int | None = None) -> Snapshot | None:
+        with self._lock:
+            found = self._open().streams.get(stream)
+            kept = found.snapshots if found is not None and found.maker == maker else {}
+            seq = max((one for one in kept if until is None or one <= until), default=None)
+            return None if seq is None else Snapshot(seq, kept[seq])
+
+    def drop_snapshots(self) -> None:
+        with self._lock:
+            for stream in self._open().streams.values():
+                stream.snapshots = {}
+            self._log.commits += 1
 
     def put_blob(self, content: bytes) -> str:
         digest = sha256(content).hexdigest()

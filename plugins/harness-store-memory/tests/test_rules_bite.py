@@ -11,7 +11,7 @@ import pytest
 from harness_hookspecs.contracts.rules import Contract, complaints
 from harness_hookspecs.contracts.store import StoreContract
 from harness_hookspecs.errors import NotFound, StoreConflict
-from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Store, StoredEvent
+from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Snapshot, Store, StoredEvent
 from harness_store_memory.log import Log, Stream
 from harness_store_memory.store import MemoryStore
 
@@ -252,6 +252,27 @@ class SummariesByName(MemoryStore):
         return iter(sorted(super().summaries()))
 
 
+class LatestSnapshotOnly(MemoryStore):
+    def snapshot(self, stream: str, maker: str, *, until: int | None = None) -> Snapshot | None:
+        latest = super().snapshot(stream, maker)
+        return latest if latest is None or until is None or latest.seq <= until else None
+
+
+class AnyMaker(MemoryStore):
+    def snapshot(self, stream: str, maker: str, *, until: int | None = None) -> Snapshot | None:
+        return super().snapshot(stream, "", until=until)
+
+    def put_snapshot(self, stream: str, seq: int, maker: str, content: bytes) -> None:
+        super().put_snapshot(stream, seq, "", content)
+
+
+class DropsSummariesToo(MemoryStore):
+    def drop_snapshots(self) -> None:
+        super().drop_snapshots()
+        for stream in self._log.streams.values():
+            stream.summary = None
+
+
 class StreamsByName(MemoryStore):
     def streams(self) -> Sequence[str]:
         return sorted(super().streams())
@@ -311,6 +332,9 @@ BROKEN: dict[str, type[MemoryStore]] = {
     "store.taken_once": TakesTwice,
     "store.refusal_leaves_nothing": StoresBlobsFirst,
     "store.summaries": SummariesByName,
+    "store.snapshot_nearest": LatestSnapshotOnly,
+    "store.snapshot_maker": AnyMaker,
+    "store.snapshots_are_caches": DropsSummariesToo,
     "store.streams": StreamsByName,
     "store.change_counter": CountsEventsOnly,
     "store.closed": ReadsAfterClosing,

@@ -9,12 +9,12 @@ from hashlib import sha256
 
 from harness_hookspecs.errors import NotFound, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports
-from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, StoredEvent
+from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Snapshot, StoredEvent
 
 from .driver import Connection, DriverError
-from .reader import Readers
+from .reader import FOREVER, Readers
 from .writer import Writer
-from .writes import Append, Content, Post, pack
+from .writes import Append, Content, DropSnapshots, Keep, Post, pack
 
 __all__ = ["SqliteStore"]
 
@@ -24,6 +24,10 @@ _WORTH_ASKING_BYTES = 4096
 _new = tuple.__new__  # a third of the time of ``Append(...)``
 _HAS_BLOB = "SELECT 1 FROM blobs WHERE digest = ?"
 _BLOB = "SELECT size, deflated, content FROM blobs WHERE digest = ?"
+_SNAPSHOT = (
+    "SELECT seq, content FROM snapshots"
+    " WHERE sid = (SELECT id FROM streams WHERE name = ?) AND maker = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
+)
 _POSTED = "SELECT session, command_id, body, taken_seq FROM inbox"
 
 
@@ -83,6 +87,17 @@ class SqliteStore:
 
     def summaries(self) -> Iterator[tuple[str, bytes]]:
         return self._readers.summaries()
+
+    def put_snapshot(self, stream: str, seq: int, maker: str, content: bytes) -> None:
+        self._writer.run(Keep(stream, seq, maker, content))
+
+    def snapshot(self, stream: str, maker: str, *, until: int | None = None) -> Snapshot | None:
+        last = FOREVER if until is None else max(-1, min(until, FOREVER))
+        row = self._readers.first(_SNAPSHOT, (stream, maker, last))
+        return Snapshot(*row) if row else None
+
+    def drop_snapshots(self) -> None:
+        self._writer.run(DropSnapshots())
 
     def put_blob(self, content: bytes) -> str:
         packed = self._packed(content)

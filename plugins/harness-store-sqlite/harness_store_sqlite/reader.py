@@ -16,7 +16,7 @@ from .driver import Connection, Cursor, DriverError
 from .rows import event
 from .schema import EVENT_COLUMNS
 
-__all__ = ["Readers"]
+__all__ = ["FOREVER", "Readers"]
 
 _PAGE_ROWS: Final = 512
 _PAGE_BYTES: Final = 1_048_576
@@ -31,7 +31,8 @@ _SUMMARIES = (
     "SELECT changed, name, document FROM summaries JOIN streams ON id = sid"
     f" WHERE changed < ? ORDER BY changed DESC LIMIT {_PAGE_ROWS}"
 )
-_FOREVER: Final = 2**63 - 1
+FOREVER: Final = 2**63 - 1
+"""No seq and no position is greater: what SQLite can count to."""
 
 
 class Readers:
@@ -59,7 +60,7 @@ class Readers:
 
     def events(self, stream: str, after: int, until: int | None) -> Iterator[StoredEvent]:
         """The events of a stream with ``after < seq <= until``, in order."""
-        last = _FOREVER if until is None else min(until, _FOREVER)
+        last = FOREVER if until is None else min(until, FOREVER)
         after = max(after, 0)
         while after < last:
             rows, more = self._ask(_EVENTS, (stream, after, last), _page_of_events)
@@ -71,7 +72,7 @@ class Readers:
 
     def summaries(self) -> Iterator[tuple[str, bytes]]:
         """Stream and document, the last changed one first."""
-        before, more = _FOREVER, True
+        before, more = FOREVER, True
         while more:
             rows, more = self._ask(_SUMMARIES, (before,), _page_of_summaries)
             for _, name, document in rows:

@@ -86,6 +86,10 @@ CREATE TABLE summaries (sid INTEGER PRIMARY KEY, changed INTEGER NOT NULL, docum
 
 CREATE INDEX summaries_changed ON summaries (changed)
 
+CREATE TABLE snapshots (
+    sid INTEGER NOT NULL, seq INTEGER NOT NULL, maker TEXT NOT NULL, content BLOB NOT NULL, UNIQUE (sid, seq)
+) STRICT
+
 CREATE TRIGGER events_head AFTER INSERT ON events WHEN NEW.batch IS NOT NULL BEGIN
     UPDATE streams SET hash = NEW.hash,
         seq = CASE WHEN seq = NEW.seq - NEW.batch THEN NEW.seq ELSE RAISE(ABORT, 'gap') END

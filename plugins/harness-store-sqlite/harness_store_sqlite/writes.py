@@ -14,7 +14,7 @@ from .rows import Chained, chained, event, stored, type_of
 from .schema import EVENT_COLUMNS, MAX_ROWS, MAX_ROWS_ALONE, insert_events
 from .writer import Place, Transaction
 
-__all__ = ["Append", "Content", "Post", "pack"]
+__all__ = ["Append", "Content", "DropSnapshots", "Keep", "Post", "pack"]
 
 _SMALL_BYTES: Final = 256
 _SAMPLE_BYTES: Final = 65_536
@@ -28,6 +28,12 @@ _SUMMARY = (
     "INSERT INTO summaries (sid, changed, document) VALUES (?, ?, ?)"
     " ON CONFLICT (sid) DO UPDATE SET changed = excluded.changed, document = excluded.document"
 )
+_OTHERS = "DELETE FROM snapshots WHERE sid = (SELECT id FROM streams WHERE name = ?) AND maker <> ?"
+_KEEP = (
+    "INSERT INTO snapshots (sid, seq, maker, content) SELECT id, ?2, ?3, ?4 FROM streams WHERE name = ?1 AND seq > 0"
+    " ON CONFLICT (sid, seq) DO UPDATE SET maker = excluded.maker, content = excluded.content"
+)
+_DROP = "DELETE FROM snapshots"
 _POST = "INSERT INTO inbox (session, command_id, body) VALUES (?, ?, ?) ON CONFLICT (command_id) DO NOTHING"
 _POSTED = "SELECT session, command_id, body, taken_seq FROM inbox WHERE command_id = ?"
 
@@ -83,6 +89,38 @@ class Post(NamedTuple):
 
     def within(self, transaction: Transaction) -> Posted:
         """The same statements."""
+        return self.alone(transaction.connection, transaction.places)
+
+
+class Keep(NamedTuple):
+    """A snapshot."""
+
+    stream: str
+    seq: int
+    maker: str
+    content: bytes
+
+    def alone(self, connection: Connection, places: dict[str, Place]) -> bool | None:
+        """It takes two statements."""
+        return None
+
+    def within(self, transaction: Transaction) -> bool:
+        """In place of those of other makers."""
+        transaction.connection.execute(_OTHERS, (self.stream, self.maker))
+        transaction.connection.execute(_KEEP, self)
+        return True
+
+
+class DropSnapshots:
+    """The end of all snapshots."""
+
+    def alone(self, connection: Connection, places: dict[str, Place]) -> bool:
+        """One statement."""
+        connection.execute(_DROP)
+        return True
+
+    def within(self, transaction: Transaction) -> bool:
+        """The same statement."""
         return self.alone(transaction.connection, transaction.places)
 
 

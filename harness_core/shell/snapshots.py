@@ -1,0 +1,90 @@
+"""A session's log in, its state out, from the nearest snapshot on where there is one; a snapshot is a cache.
+
+Only what this very code made of this very log is used: a snapshot bears the digest of the modules that fold, and the
+hash of the event it stands at, which stands for every event before. Deleting all of them changes nothing but time.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from inspect import getsource
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+from harness_core import __version__
+from harness_core.kernel import evolve, facts, snapshot, state
+from harness_core.kernel.projections import event
+from harness_hookspecs import events
+from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.kit import codec
+
+if TYPE_CHECKING:
+    from harness_core.kernel.state import SessionState
+    from harness_hookspecs.store import Store, StoredEvent
+
+    from .machine import SessionMachine
+
+__all__ = ["EVENTS_APART", "fold_on", "from_nearest"]
+
+EVENTS_APART: Final = 2_000
+"""A log that grew by so many events gets a snapshot when it is folded: fewer than that take less than opening a file
+and importing what runs a session (30 ms)."""
+
+_FOLDING: Final[tuple[ModuleType, ...]] = (codec, events, facts, state, event, evolve, snapshot)
+"""What a state and its snapshot follow from, besides the log."""
+
+
+def from_nearest(store: Store, machine: SessionMachine, until: int | None = None) -> SessionState:
+    """The state at the nearest snapshot at or before ``until``, an empty one where there is none; only reads."""
+    stream = f"session:{machine.session_id}"
+    with suppress(HarnessError, KeyError, TypeError):  # what cannot be read is as good as none
+        found = store.snapshot(stream, _maker(), until=until)
+        if found is not None:
+            [stands_at] = store.read(stream, after=found.seq - 1, until=found.seq)
+            if found.content.startswith(stands_at.hash):
+                return snapshot.state_of(found.content[len(stands_at.hash) :])
+    return machine.new_state()
+
+
+def fold_on(
+    store: Store, machine: SessionMachine, *, until: int | None = None, events_apart: int = EVENTS_APART
+) -> SessionState:
+    """The state after the event ``until``, or after the last one; snapshots that are due are kept on the way.
+
+    They are written by whoever has to fold a long log anyway, never by an append. One that is larger than what was
+    folded for it waits for the next: together they take no more room than the log.
+    """
+    folded = from_nearest(store, machine, until)
+    count = size_bytes = 0
+    for stored in store.read(f"session:{machine.session_id}", after=folded.seq, until=until):
+        machine.evolve(folded, event.decoded(stored))
+        count += 1
+        size_bytes += len(stored.payload)
+        if count >= events_apart:
+            kept = _keep(store, folded, stored, size_bytes)
+            count, size_bytes = 0, 0 if kept else size_bytes
+    return folded
+
+
+def _keep(store: Store, folded: SessionState, last: StoredEvent, at_most_bytes: int) -> bool:
+    with suppress(HarnessError):  # what cannot be written is folded again
+        content = last.hash + snapshot.snapshot_of(folded)
+        if len(content) <= at_most_bytes:
+            store.put_snapshot(last.stream, last.seq, _maker(), content)
+            return True
+    return False
+
+
+@cache
+def _maker() -> str:
+    """The digest of the code that folds (without its source, of its version): snapshots of others are not ours."""
+    texts = [__version__, *(_source(module) for module in _FOLDING)]
+    return sha256(b"".join(sha256(text.encode()).digest() for text in texts)).hexdigest()
+
+
+def _source(module: ModuleType) -> str:
+    with suppress(OSError):
+        return getsource(module)
+    return ""
