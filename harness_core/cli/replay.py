@@ -27,7 +27,8 @@ _DIVERGED = 15
     "--mode",
     type=click.Choice([*MODES]),
     help="full folds the log; partial and cursor fold a part of it; skip-inference also takes every decision again, "
-    "answers coming from the log. Without it: the first of them that takes the other options.",
+    "answers coming from the log; simulate runs everything again on recorded answers and compares the whole log. "
+    "Without it: the first of them that takes the other options.",
 )
 @click.option("--from", "first", type=click.IntRange(min=1), metavar="SEQ", help="cursor: from this event on.")
 @click.option("--until", type=click.IntRange(min=1), metavar="SEQ", help="partial, cursor: up to this event.")

@@ -23,7 +23,7 @@ from .redaction import ChunkRedactor
 from .services import Services
 from .toolbox import Tool
 
-__all__ = ["BoundModel", "ModelEntry", "counted_tokens"]
+__all__ = ["BoundModel", "ModelEntry", "counted_tokens", "error_told"]
 
 _NO_USAGE = Usage()
 _ERRORS: Mapping[str, type[HarnessError]] = {
@@ -321,7 +321,7 @@ class BoundModel:
                 self._settled(called, called.get("reservedTokens", 0), known=False),
             ]
         )
-        return _told(loads_trusted(envelope))
+        return error_told(loads_trusted(envelope))
 
     def _settled(self, called: Mapping[str, Any], tokens: int, *, known: bool) -> Any:
         payload = {
@@ -336,7 +336,7 @@ class BoundModel:
         """The recorded answer, or the recorded failure raised again."""
         assert record.ended is not None
         if record.ended_type == "harness.model.failed":
-            raise _told(record.ended["error"])
+            raise error_told(record.ended["error"])
         response = record.ended["response"]
         message = self._read_message(response["messageRef"])
         answer = OracleResponse(
@@ -358,7 +358,7 @@ def counted_tokens(provider: CountsTokens, messages: Sequence[Message], tools: S
     return counted if isinstance(counted, int) and counted >= 0 else None
 
 
-def _told(envelope: Mapping[str, Any]) -> HarnessError:
+def error_told(envelope: Mapping[str, Any]) -> HarnessError:
     """The error that a role is told, made from what is recorded of it alone: live, resumed and replayed it is the same
     one, and holds no secret (I-18, D-18). A class that only the provider knows is told as a ``ProviderError``.
     """

@@ -118,6 +118,7 @@ class _RoleCall:
             refs=refs,
             journal=Journal(prior),
             read_blob=services.loop.read_blob,
+            in_turn=services.in_turn,
         )
         self._context = self._make_context(prior)
 

@@ -38,7 +38,9 @@ class RoleCallRecorder:
         refs: Mapping[str, Any],
         journal: Journal,
         read_blob: Callable[[str], bytes],
+        in_turn: Callable[[Fact], None] | None = None,
     ) -> None:
+        self._in_turn = in_turn
         self._loop, self._ports, self._read_blob = loop, ports, read_blob
         self.role_call_id = role_call_id
         self.refs = {**refs, "role_call_id": role_call_id}
@@ -144,6 +146,8 @@ class RoleCallRecorder:
 
     def result(self, facts: Sequence[Fact], blobs: Mapping[str, bytes] | None = None, *, flush: bool = False) -> None:
         """Keep results for the next intent, or write them at once when their effect cannot be repeated."""
+        if self._in_turn is not None:
+            self._in_turn(facts[0])
         with self._lock:
             self._results += facts
             self._blobs.update(blobs or {})
@@ -176,6 +180,8 @@ class RoleCallRecorder:
             Cancelled: The session is cancelled or over.
         """
         self.check_open()
+        if self._in_turn is not None:
+            self._in_turn(facts[-1])
         reply = self._submit(
             lambda results, kept: Record(
                 self.role_call_id,
@@ -193,6 +199,8 @@ class RoleCallRecorder:
     def ask(self, payload: Mapping[str, Any], verdict: str, kind: str, blobs: Mapping[str, bytes]) -> str:
         """Write an approval request without its digest (or find the one that stands) and return its id."""
         self.check_open()
+        if self._in_turn is not None:
+            self._in_turn(Fact("approval.requested", dict(payload)))
         reply = self._submit(
             lambda results, kept: AskApproval(payload, verdict, kind, results, {**kept, **blobs})  # type: ignore[arg-type]
         )

@@ -14,6 +14,7 @@ MODES: Final[dict[str, tuple[str, ...]]] = {
     "partial": ("until", "category"),
     "cursor": ("first", "until"),
     "skip-inference": ("against",),
+    "simulate": (),
 }
 """The modes there are, each with the options that go with it."""
 

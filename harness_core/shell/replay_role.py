@@ -27,10 +27,10 @@ from .redaction import Redactor
 from .services import ActiveTime, Services
 from .session_parts import SessionParts
 
-__all__ = ["RecordedCalls", "RefusingProvider", "RefusingTools", "RoleReplay"]
+__all__ = ["ENDED_FROM_OUTSIDE", "RecordedCalls", "RecordedEvents", "RefusingProvider", "RefusingTools", "RoleReplay"]
 
 _CLOSING = frozenset({"harness.execute_step.succeeded", "harness.session.completed", "harness.session.failed"})
-_ENDED_FROM_OUTSIDE = frozenset({"cancelled", "role.timeout", "role.not_available", MIGRATED})
+ENDED_FROM_OUTSIDE = frozenset({"cancelled", "role.timeout", "role.not_available", MIGRATED})
 """Codes of role calls that ended by what someone else did, or the clock."""
 
 
@@ -90,7 +90,7 @@ class RecordedCalls:
 
 
 @attrs.define(eq=False)
-class _RecordedStore:
+class RecordedEvents:
     """The one thing a role call reads of a store: its own events."""
 
     events: Sequence[StoredEvent]
@@ -122,7 +122,7 @@ class RoleReplay:
             Diverged: It asks something else, leaves recorded calls unused, or ends otherwise.
             Drift: Its manifest is another one.
         """
-        if event.type == "role.failed" and event.payload["error"].get("code") in _ENDED_FROM_OUTSIDE:
+        if event.type == "role.failed" and event.payload["error"].get("code") in ENDED_FROM_OUTSIDE:
             return False
         request = state.open[event.payload["effect_id"]]
         request.calls = max(request.calls, 1)  # its record is read, whatever the fold counted
@@ -139,7 +139,7 @@ class RoleReplay:
             lambda chunk: None,
             ActiveTime(self.ports),
         )
-        store: Any = _RecordedStore(events)
+        store: Any = RecordedEvents(events)
         site = AskSite(self.session_id, (), 0.0, "deny", False, token, lambda approval_id, body: None)
         stream = f"session:{self.session_id}"
         performer = Performer(self.session_id, stream, self.parts, services, store, site, log_dir_made=True)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from .session_parts import SessionParts
 
+SIMULATION_WATCHDOG_SECONDS = 60.0
+"""A role that computes so long without a port call blocks a simulation for good."""
+
 __all__ = ["fold_session", "recorded_config", "replay_session"]
 
 
@@ -84,6 +87,8 @@ def replay_session(
     chosen = chosen_mode(mode, given)
     if chosen == "skip-inference":
         return _replay_decisions(opened, store, session_id, given.get("against"))
+    if chosen == "simulate":
+        return _simulate(opened, store, session_id)
     reader = _reader(store, session_id)
     if chosen == "full":
         return replay_full(store.read(f"session:{session_id}"), reader, kept)
@@ -147,6 +152,31 @@ def _rule_place(config: EffectiveConfig, side: Any) -> str | None:
     if not isinstance(index, int) or not 0 <= index < len(rules):
         return None
     return config.origin(("stages", payload["source"], *rules[index].path)).text()
+
+
+def _simulate(opened: Opened, store: Store, session_id: str) -> ReplayReport:
+    from .ports.simulated import SimulatedPorts
+    from .simulate import replay_simulated
+    from .simulate_roles import SimulatedRoles
+
+    def parts_of(config: EffectiveConfig) -> SessionParts:
+        return opened.assembly(config, live=False).session_parts()
+
+    events = list(store.read(f"session:{session_id}"))
+    begun_under = recorded_config(store, session_id, [one for one in events if one.type == "config.loaded"])
+    parts = parts_of(begun_under)
+    machine = SessionMachine(session_id, parts.definition, store.blob)
+    with SimulatedPorts(watchdog_seconds=SIMULATION_WATCHDOG_SECONDS) as ports:
+        ports.baton.flow = 0.0  # time passes when nobody can go on
+        site = SimulatedRoles(
+            session_id,
+            parts,
+            machine,
+            ports,
+            opened.redactor,
+            lambda event: parts_of(_config(store, event.payload["content_ref"])),
+        )
+        return replay_simulated(events, machine, site, ports)
 
 
 def _other_config(opened: Opened, against: str | Path) -> EffectiveConfig:

@@ -71,12 +71,12 @@ def answered(host: Host, decision: str = "approve") -> None:
 def replayed(host: Host) -> Mapping[str, Any]:
     """Both replays of the last session: equal, and of the state that the session is in."""
     before = host.session("@last")
-    reports = [host.replay("@last", mode) for mode in ("full", "skip-inference")]
+    reports = [host.replay("@last", mode) for mode in ("full", "simulate", "skip-inference")]
     for report in reports:
         assert (report["equal"], report["diverged"]) == (True, None)
         assert (report["state_hash"], report["events"]) == (before["state_hash"], before["last_seq"])
         assert (report["schema"], report["model_calls"], report["tool_calls"]) == ("harness.replay/1", 0, 0)
-    found: Mapping[str, Any] = reports[1]
+    found: Mapping[str, Any] = reports[-1]
     return found
 
 
@@ -146,6 +146,7 @@ def test_a_replay_without_inference_enters_every_role_once_and_asks_nobody(refer
         ("partial", {"until": 20, "category": "tool"}),
         ("cursor", {"first": 20, "until": 40}),
         ("skip-inference", {}),
+        ("simulate", {}),
     ],
 )
 def test_a_replay_writes_nothing(reference: Site, mode: str, options: dict[str, Any]) -> None:
@@ -551,7 +552,7 @@ def test_other_parameters_of_the_model_are_found_at_the_manifest(enter: Callable
 def test_a_mode_there_is_not_and_a_session_there_is_not_are_named_errors(reference: Site) -> None:
     with Host.open() as host:
         with pytest.raises(ConfigError) as caught:
-            host.replay("@last", "simulate")
+            host.replay("@last", "imagine")
         assert caught.value.code == "replay.mode"
         with pytest.raises(NotFound):
             host.replay("01999999-0000-7000-8000-000000000000")

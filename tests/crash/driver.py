@@ -123,8 +123,8 @@ def look(host: Host) -> Mapping[str, Any]:
     [document] = host.sessions()
     events = [[e.seq, e.id, e.type, e.hash.hex()] for e in host.events(document["id"])]
     verified = host.verify(document["id"])["equal"]
-    replayed = host.replay(document["id"], "skip-inference")
-    return {**document, "events": events, "verified": verified, "replayed": dict(replayed)}
+    replayed = {mode: dict(host.replay(document["id"], mode)) for mode in ("skip-inference", "simulate")}
+    return {**document, "events": events, "verified": verified, "replayed": replayed}
 
 
 PHASES: Mapping[str, Callable[[Host], Mapping[str, Any]]] = {

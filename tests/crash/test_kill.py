@@ -88,7 +88,7 @@ class Reference:
         self.driver(**{"import": looked["modules"]})
         self.end = looked["document"]
         assert self.end["status"] == "completed"
-        assert self.end["replayed"]["equal"]
+        assert all(replayed["equal"] for replayed in self.end["replayed"].values())
 
     def disturbed(self, phase: str, failpoint: str, **more: Any) -> dict[str, Any]:
         """How the child ended that plays a phase with that failpoint."""
@@ -102,13 +102,19 @@ class Reference:
         assert ended["seconds"] < 10.0  # hundredths on a quiet machine; a lease would have to run out first
         document = ended["document"]
         assert (document["status"], document["state_hash"]) == ("completed", self.end["state_hash"])
-        assert document["verified"] and document["replayed"]["equal"]
+        assert document["verified"]
+        assert document["replayed"]["skip-inference"]["equal"]
+        self._check_simulated(document["replayed"]["simulate"]["diverged"])
         stored = [tuple(event) for event in document["events"]]
         assert {tuple(line) for line in self.driver.lines("acks")} <= set(stored)
         assert _failed_tools(document) == _failed_tools(self.end)  # what stops a session is no result of a call
         self._check_effects(disturbances)
         asked = Counter(map(tuple, self.driver.lines("asked")))
         assert len(asked) == 6 and all(count <= 1 + disturbances for count in asked.values())
+
+    def _check_simulated(self, diverged: Any) -> None:
+        """A boundary that raises belongs to no program: where the log tells of it, a simulation cannot follow."""
+        assert diverged is None or diverged["recorded"]["payload"]["error"]["code"] == "failpoint.raised", diverged
 
     def _check_effects(self, disturbances: int) -> None:
         effects = self.driver.site.effects()

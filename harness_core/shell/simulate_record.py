@@ -1,0 +1,163 @@
+"""A session's recorded events in; what each role call asked, how that ended, and in which order it may happen again.
+
+A simulation holds every call back until all that the same role call did before it in the record has happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness_core.kernel.facts import Event, Fact
+from harness_core.kernel.projections.event import decoded
+from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.store import StoredEvent
+
+from .dispatcher import effect_id
+from .replay import Difference
+
+__all__ = ["Record", "call_id_of"]
+
+_INTENTS = frozenset({"harness.model.called", "harness.tool_call.started"})
+_LOST = frozenset({"effect.in_doubt", "effect.settled"})
+"""What says of an effect that its process died before it could write how it ended."""
+
+_MOVES = _INTENTS | {"approval.requested"}
+"""What a role call writes at once, with all that it has not written yet."""
+
+_ENDS = frozenset(
+    {
+        "harness.model.responded",
+        "harness.model.failed",
+        "harness.tool_call.succeeded",
+        "harness.tool_call.failed",
+    }
+)
+_READINGS: Mapping[str, Sequence[str]] = {
+    "harness.model.responded": ("timing",),
+    "harness.tool_call.succeeded": ("durationMs",),
+    "harness.tool_call.failed": ("durationMs",),
+    "budget.settled": ("elapsed_ms",),
+}
+"""What of an event was read off a clock: a simulation's clock shows what was recorded."""
+
+_ENVELOPE_IDS = frozenset({"causation_id", "correlation_id"})
+
+
+def call_id_of(event: Event | Fact) -> Any:
+    """The id of the model or tool call that an event is about, ``None`` for another event."""
+    return event.payload.get("callId") or event.payload.get("call_id")
+
+
+class Record:
+    """The events of one session, and how far a simulation has come in them.
+
+    Args:
+        stored: All events of the stream, from the first one.
+    """
+
+    def __init__(self, stored: Sequence[StoredEvent]) -> None:
+        self.stored = stored
+        self.events = [decoded(one) for one in stored]
+        self.seq = 0  # of the last event that has happened again
+        self._of_call: dict[str, list[Event]] = {}
+        for event in self.events:
+            if "role_call_id" in event.refs:
+                self._of_call.setdefault(event.refs["role_call_id"], []).append(event)
+        self._answers: dict[int, Event] = {}  # by the seq of the intent
+        self._starts: dict[str, Event] = {}  # by the identity of the effect
+        for role_call_id, events in self._of_call.items():
+            self._pair(role_call_id, events)
+        self._made = frozenset(end.seq for end in self._answers.values())  # the ends of calls that were made
+
+    def _pair(self, role_call_id: str, events: Sequence[Event]) -> None:
+        open_calls: dict[str, tuple[Event, int]] = {}  # the latest intent of each call, and the how many-th it is
+        lost: set[str] = set()
+        for event in events:
+            call_id = call_id_of(event)
+            if event.type in _INTENTS:
+                start = open_calls[call_id][1] + 1 if call_id in open_calls else 1
+                open_calls[call_id] = (event, start)
+                self._starts[effect_id(role_call_id, call_id, start)] = event
+            elif event.type in _ENDS and call_id in open_calls:
+                self._answers.setdefault(open_calls[call_id][0].seq, event)
+            elif event.type in _LOST:
+                lost.add(event.payload["effect_id"])
+        for effect in lost:  # what is recorded as its end is what somebody found out or said
+            self._answers.pop(self._starts[effect].seq, None)
+
+    @property
+    def next(self) -> Event | None:
+        """The event that must happen now; ``None`` when all have."""
+        return self.events[self.seq] if self.seq < len(self.events) else None
+
+    def until_now(self) -> Sequence[StoredEvent]:
+        """What has happened again so far."""
+        return self.stored[: self.seq]
+
+    def ahead(self, role_call_id: str, event_type: str) -> Iterator[Event]:
+        """What of a type is still to happen in a role call, in order."""
+        return (one for one in self._of_call.get(role_call_id, ()) if one.seq > self.seq and one.type == event_type)
+
+    def model_call(self, role_call_id: str, turn: int, taken: set[int]) -> Event | None:
+        """The intent of a model call of that turn that has happened and waits for its answer."""
+        for event in self._of_call.get(role_call_id, ()):
+            if event.type != "harness.model.called" or event.seq > self.seq or event.payload["turn"] != turn:
+                continue
+            answer = self._answers.get(event.seq)
+            if event.seq not in taken and (answer is None or answer.seq > self.seq):
+                return event
+        return None
+
+    def tool_call(self, effect: str) -> Event | None:
+        """The intent of a tool call by the identity of its effect."""
+        return self._starts.get(effect)
+
+    def answer(self, intent: Event) -> Event | None:
+        """How a call ended; ``None`` when its process died before it did."""
+        return self._answers.get(intent.seq)
+
+    def is_end(self, event: Event) -> bool:
+        """Whether it says how a call ended, made or refused."""
+        return event.type in _ENDS
+
+    def is_due(self, seq: int, role_call_id: str, buffered: set[int]) -> bool:
+        """Whether all calls and ends of a role call before ``seq`` have happened, or are about to be written."""
+        return not any(
+            event.type in _MOVES or (event.type in _ENDS and event.seq not in buffered)
+            for event in self._of_call.get(role_call_id, ())
+            if self.seq < event.seq < seq
+        )
+
+    def difference(self, fact: Fact, version: int, *, seq: int) -> Difference | None:
+        """What a new event has otherwise than the recorded one of that seq, byte by byte but for the envelope's ids."""
+        if seq > len(self.stored):
+            return Difference(seq, None, {"type": fact.type, "payload": fact.payload})
+        stored, event = self.stored[seq - 1], self.events[seq - 1]
+        payload = {**fact.payload, **_readings(event)} if fact.type == event.type else fact.payload
+        error = payload.get("error")
+        if event.seq in self._made and error and _said(error) == _said(event.payload.get("error") or {}):
+            payload = {**payload, "error": event.payload["error"]}  # whoever failed stands outside, with what caused it
+        written = (fact.type, version, fact.actor, _refs(fact.refs), dumps(payload))
+        if written == (event.type, event.version, stored.actor, _refs(event.refs), stored.payload):
+            return None
+        sides = (
+            {"type": event.type, "payload": dict(event.payload), "refs": _refs(event.refs), "actor": stored.actor},
+            {"type": fact.type, "payload": payload, "refs": _refs(fact.refs), "actor": fact.actor},
+        )
+        return Difference(seq, *sides)
+
+
+def _readings(event: Event) -> dict[str, Any]:
+    """What of an event was read off a clock."""
+    if event.type == "budget.exhausted" and event.payload["dimension"] == "seconds":
+        return {"used": event.payload["used"]}
+    return {name: event.payload[name] for name in _READINGS.get(event.type, ()) if name in event.payload}
+
+
+def _said(error: Mapping[str, Any]) -> Any:
+    return error.get("name"), error.get("code"), error.get("message")
+
+
+def _refs(refs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in refs.items() if value is not None and name not in _ENVELOPE_IDS}

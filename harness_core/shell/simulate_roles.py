@@ -1,0 +1,99 @@
+"""A role call of a simulation in, the command that ends it out: the role's own code under the answers of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.facts import Event
+from harness_core.kernel.state import SessionState
+from harness_hookspecs.errors import Diverged
+
+from .deadlines import Deadlines
+from .machine import SessionMachine
+from .perform import Performer
+from .perform_ask import AskSite
+from .perform_role import RoleCallSetup, run_role
+from .redaction import Redactor
+from .replay_role import RecordedEvents
+from .services import Services
+from .session_parts import SessionParts
+from .simulate import RoleRun
+from .simulate_answers import Answers, RecordedProvider, RecordedTime, RecordedTools
+
+__all__ = ["SimulatedRoles"]
+
+
+@attrs.define(eq=False)
+class SimulatedRoles:
+    """Runs the roles of one session, under the configuration that held at the time."""
+
+    session_id: str
+    parts: SessionParts
+    machine: SessionMachine
+    ports: Any
+    redactor: Redactor
+    parts_under: Callable[[Event], SessionParts]
+
+    def migrate(self, event: Event) -> None:
+        """Go on as ``config.migrated`` says."""
+        self.parts = self.parts_under(event)
+        self.machine.definition = self.parts.definition
+
+    def run_role(self, state: SessionState, call: RoleRun) -> Any:
+        """Run a role call; what it did before its process died is its record, as on any resume."""
+        request = state.open[call.effect_id]
+        if call.again:
+            request.calls = max(request.calls, 1)
+        services = self._services(call)
+        store: Any = RecordedEvents(call.prior)
+        site = AskSite(self.session_id, (), 0.0, "deny", False, call.cancel, lambda approval_id, body: None)
+        stream = f"session:{self.session_id}"
+        performer = Performer(self.session_id, stream, self.parts, services, store, site, log_dir_made=True)
+        payload = request.payload
+        role = self.parts.roles.get((payload["role"], payload["persona"]))
+        if role is None:
+            raise Diverged(f"nobody answers for role {payload['role']}", seq=request.seq)
+        setup = _answered(performer.role_setup(request, role), call.answers)
+        return run_role(request, setup, services=services, store=store)
+
+    def _services(self, call: RoleRun) -> Services:
+        loop: Any = call.loop
+        ports: Any = _RolePorts(self.ports, call.answers)
+        active: Any = RecordedTime(call.answers, loop)
+        return Services(
+            ports,
+            loop,
+            self.redactor,
+            Deadlines(self.ports),
+            call.cancel,
+            call.cancel,
+            lambda chunk: None,
+            active,
+            in_turn=call.answers.in_turn,
+        )
+
+
+def _answered(setup: RoleCallSetup, answers: Answers) -> RoleCallSetup:
+    """The same call with the record where its model and its tools are."""
+    toolset: Any = RecordedTools(answers)
+    tools = {name: attrs.evolve(tool, toolset=toolset) for name, tool in setup.site.tools.items()}
+    provider = RecordedProvider(answers, reply_tokens=setup.params.get("max_output_tokens"))
+    model = attrs.evolve(setup.model, provider=provider)
+    return attrs.evolve(setup, model=model, site=attrs.evolve(setup.site, tools=tools))
+
+
+class _RolePorts:
+    """The simulation's ports; boundaries inside a role call are told to whoever keeps the order of its events."""
+
+    def __init__(self, ports: Any, answers: Answers) -> None:
+        self._ports, self._answers = ports, answers
+
+    def reach(self, name: str) -> None:
+        """See ``Ports.reach``; no failpoint acts in a replay."""
+        self._answers.reached(name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ports, name)
