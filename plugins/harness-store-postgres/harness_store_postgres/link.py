@@ -100,7 +100,7 @@ class Link:
     def _refusal(self, error: psycopg.Error) -> StoreError:
         """Why there is no connection; the driver gives no code, and its text is in the server's language."""
         text = next(iter(str(error).splitlines()), "there was no answer")
-        if PGconn.ping(make_conninfo(**_OPTIONS, **self._service).encode()) == Ping.OK:
+        if PGconn.ping(make_conninfo(connect_timeout=2, **self._service).encode()) == Ping.OK:
             text = f"the server refused the connection: {text}"
             return StoreError(text, code="store.denied", where=self.where, hint=DENIED_HINT)
         hint = "see that the server runs and that PGHOST, PGPORT or the service file name it"

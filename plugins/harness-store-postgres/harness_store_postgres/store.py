@@ -100,6 +100,7 @@ def _foreign(where: str) -> StoreCorrupt:
 def _create(connection: Connection, schema: str, where: str) -> None:
     """Make all of it or nothing; whoever comes second finds it made by the first."""
     with connection.transaction():
+        connection.execute("SET LOCAL synchronous_commit = on")  # the log itself is never lost
         connection.execute(_ONE_AT_A_TIME, (schema,))
         if connection.execute(_SCHEMA, (schema,)).fetchone() == (0,):
             connection.execute(f'CREATE SCHEMA "{schema}"')  # settings allow a plain name

@@ -6,18 +6,26 @@ there are no programs the tests are skipped, unless ``HARNESS_TEST_POSTGRES=requ
 
 from __future__ import annotations
 
+import itertools
 import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness_hookspecs.contracts.host import FakeHost
+
+SOCKET = ".s.PGSQL.5432"
+_COMMIT = b"; COMMIT\x00"
 REQUIRED = os.environ.get("HARNESS_TEST_POSTGRES") == "required"
 
 
@@ -40,6 +48,8 @@ class Server:
         _give(self.folder, self.user)
         arguments = ("--pgdata", str(self.folder / "data"), "--username", "harness", "--auth", "trust")
         self._run("initdb", *arguments, "--encoding", "UTF8", "--locale", "C")
+        rules = self.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all locked scram-sha-256\n{rules.read_text(encoding='utf-8')}", encoding="utf-8")
 
     def start(self) -> None:
         """Start it and wait until it answers."""
@@ -134,3 +144,139 @@ def psql(libpq: None) -> Iterator[Any]:
 
     with psycopg.connect(autocommit=True) as connection:
         yield connection
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def schema() -> str:
+    """The name of a schema that is not there yet."""
+    return f"log_{next(_numbers)}"
+
+
+@pytest.fixture
+def settings(schema: str) -> Any:
+    """Settings for a log of the test's own; it need not wait for the disk."""
+    from harness_store_postgres.settings import Settings
+
+    return Settings(schema_name=schema, synchronous="NORMAL")
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeHost:
+    return FakeHost(tmp_path)
+
+
+@pytest.fixture
+def opened(settings: Any, host: FakeHost) -> Iterator[Any]:
+    """Opens the log, as often as it is asked to; what was opened is closed."""
+    from harness_store_postgres.store import open_store
+
+    stores: list[Any] = []
+
+    def more() -> Any:
+        stores.append(open_store(settings, host))
+        return stores[-1]
+
+    yield more
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def log(psql: Any, schema: str) -> Any:
+    """Executes a statement in the log's schema, beside the store, and gives the rows."""
+
+    def execute(statement: str) -> Any:
+        psql.execute(f"SET search_path = {schema}")
+        cursor = psql.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+    return execute
+
+
+class Wire:
+    """A way to the server that breaks on purpose: it cuts a connection that says COMMIT.
+
+    Attributes:
+        cuts: ``before`` the server hears of the COMMIT, ``after`` it has answered, or ``None``: not at all.
+        ends: Whether it leads nowhere once it was cut, until it is mended.
+    """
+
+    def __init__(self, folder: Path, server: Path) -> None:
+        self.cuts: str | None = None
+        self.ends = False
+        self.count = 0
+        self._server = server
+        self._place = folder / SOCKET
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self._place))
+        self._listener.listen()
+        self._thread = threading.Thread(target=self._accept)
+        self._thread.start()
+
+    def mend(self) -> None:
+        """Let it lead to the server again."""
+        self._place.with_suffix(".cut").rename(self._place)
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        threads = []
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                threads.append(threading.Thread(target=self._lead, args=(near,)))
+                threads[-1].start()
+        for thread in threads:
+            thread.join()
+
+    def _lead(self, near: socket.socket) -> None:
+        with near, socket.socket(socket.AF_UNIX) as far:
+            far.connect(str(self._server / SOCKET))
+            back = threading.Thread(target=_pump, args=(far, near))
+            back.start()
+            self._forth(near, far)
+            for end in (near, far):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            back.join()
+
+    def _forth(self, near: socket.socket, far: socket.socket) -> None:
+        with suppress(OSError):
+            while data := near.recv(65_536):
+                if self.cuts and data.endswith(_COMMIT):
+                    cuts, self.cuts, self.count = self.cuts, None, self.count + 1
+                    if self.ends:
+                        self._place.rename(self._place.with_suffix(".cut"))
+                    if cuts == "before":
+                        return
+                    near.shutdown(socket.SHUT_WR)  # the answer reaches nobody
+                    far.sendall(data)
+                    far.shutdown(socket.SHUT_WR)
+                    while near.recv(65_536):
+                        pass
+                    return
+                far.sendall(data)
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65_536):
+            with suppress(OSError):
+                target.sendall(data)
+
+
+@pytest.fixture
+def wire(server: Server, libpq: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
+    """The environment of libpq leads to the server by a wire of the test's own."""
+    with tempfile.TemporaryDirectory(prefix="pg-") as folder:
+        made = Wire(Path(folder), server.folder)
+        monkeypatch.setenv("PGHOST", folder)
+        yield made
+        made.close()
