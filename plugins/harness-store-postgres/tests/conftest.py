@@ -128,6 +128,12 @@ def server() -> Iterator[Server]:
             made.stop()
 
 
+@pytest.fixture
+def required() -> bool:
+    """Whether what is missing fails the tests instead of leaving them out."""
+    return REQUIRED
+
+
 @pytest.fixture(autouse=True)
 def libpq(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of libpq leads to that server, and nowhere else."""
