@@ -145,7 +145,7 @@ def test_in_a_shared_commit_each_gets_its_own_answer(host: FakeHost, store: Post
     assert list(store.summaries()) == [(STREAM, b'{"n":7}')]
     for wrong in ({"summary": text}, {"taken": {7: 0}}):
         with pytest.raises(StoreError) as caught:
-            store.append(OTHER, [draft(9)], expected_seq=None, **wrong)  # type: ignore[arg-type]
+            store.append(OTHER, [draft(9)], expected_seq=None, **wrong)
         assert caught.value.code == "store.malformed"
     with pytest.raises(StoreError) as caught:
         store.append(OTHER, [draft(8)._replace(payload=text)], expected_seq=None)
