@@ -78,10 +78,10 @@ class Server:
         assert ended.returncode == 0, ended.stderr
 
     def _command(self, program: str, *arguments: str) -> Sequence[str]:
-        """The server refuses to run as root; another user is taken then, by a program that becomes the server."""
-        become: tuple[str, ...] = ()
+        """By a program that becomes the server: it ends with the tests, and is not root, which it would refuse."""
+        become: tuple[str, ...] = ("setpriv", "--pdeathsig=QUIT") if shutil.which("setpriv") else ()
         if self.user is not None:
-            become = ("setpriv", f"--reuid={self.user.pw_uid}", f"--regid={self.user.pw_gid}", "--clear-groups")
+            become = (*become, f"--reuid={self.user.pw_uid}", f"--regid={self.user.pw_gid}", "--clear-groups")
         return (*become, str(self.programs / program), *arguments)
 
 

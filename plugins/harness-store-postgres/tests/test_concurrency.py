@@ -18,6 +18,7 @@ from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.contracts.store_case import OTHER, STREAM, draft, proved
 from harness_hookspecs.errors import StoreError
 from harness_store_postgres.log import PostgresStore
+from harness_store_postgres.transaction import Transaction
 
 HERE = Path(__file__).parent
 PROCESSES, EVENTS = 8, 150
@@ -184,6 +185,29 @@ def test_a_shared_commit_that_comes_to_no_end_is_acknowledged_to_none(host: Fake
     assert list(store.streams()) == ["session:0"]
     host.ports.at.clear()
     assert store.append("session:1", [draft()], expected_seq=0)[0].position == 2
+
+
+@pytest.mark.inv("I-1")
+def test_of_a_commit_that_a_signal_interrupts_nothing_is_claimed(
+    host: FakeHost, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = Transaction.end
+
+    def interrupted(transaction: Transaction) -> None:
+        end(transaction)
+        if transaction.position == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Transaction, "end", interrupted)
+
+    def append(number: int) -> None:
+        with suppress(KeyboardInterrupt):
+            store.append(f"session:{number}", [draft()], expected_seq=0)
+
+    gathering = Gathering(host, store)
+    gathering.run(2, append)
+    assert gathering.problems == [(2, "store.in_doubt")]
+    assert store.append("session:2", [draft()], expected_seq=None)[0].seq == 2  # it had been written, as it happens
 
 
 def test_a_store_is_closed_after_what_waits_was_written(host: FakeHost, store: PostgresStore, opened: Any) -> None:

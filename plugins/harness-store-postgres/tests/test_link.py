@@ -127,6 +127,8 @@ def test_what_is_lost_amid_a_transaction_is_written_anew(host: FakeHost, opened:
 
 def test_who_stops_amid_a_transaction_holds_nobody_up_for_long(host: FakeHost, opened: Any, log: Any) -> None:
     stopped, other = opened(), opened()
+    ask = "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('lock_timeout')"
+    assert stopped._writer._connection.execute(ask).fetchone() == ("20s", "30s")  # who waits has the longer breath
     stopped._writer._connection.execute("SET idle_in_transaction_session_timeout = 50")
 
     def stop() -> None:
