@@ -36,7 +36,6 @@ def start(schema: str, stream: str, count: int, mode: str) -> subprocess.Popen[s
 
 @pytest.mark.req("B-89")
 @pytest.mark.inv("I-3")
-@pytest.mark.inv("I-4")
 @pytest.mark.inv("I-9")
 def test_eight_processes_append_at_once_to_a_log_that_the_first_of_them_makes(opened: Any, schema: str) -> None:
     names = [f"session:{number % 3}" for number in range(PROCESSES)]
