@@ -8,13 +8,13 @@ from typing import Final, LiteralString
 
 from harness_hookspecs.errors import NotFound, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports
-from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, StoredEvent
+from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Snapshot, StoredEvent
 
 from .link import Connection, Link
-from .reader import Readers
+from .reader import FOREVER, Readers
 from .rows import encoded
 from .writer import Writer
-from .writes import POSTED, Append, Content, Post, posted
+from .writes import POSTED, Append, Content, DropSnapshots, Keep, Post, posted
 
 __all__ = ["PostgresStore"]
 
@@ -23,6 +23,10 @@ _STREAMS: Final = "SELECT name FROM streams WHERE seq > 0 ORDER BY id"
 _WORTH_ASKING_BYTES: Final = 4096
 _HAS_BLOB: Final = "SELECT 1 FROM blobs WHERE digest = %s"
 _BLOB: Final = "SELECT content FROM blobs WHERE digest = %s"
+_SNAPSHOT: Final = (
+    "SELECT seq, content FROM snapshots WHERE stream = (SELECT id FROM streams WHERE name = %s)"
+    " AND maker = %s AND seq <= %s::bigint ORDER BY seq DESC LIMIT 1"
+)
 _TAKE: Final[LiteralString] = f"{POSTED} WHERE session = %s AND taken_seq IS NULL ORDER BY position"
 _BY_ID: Final[LiteralString] = f"{POSTED} WHERE sha256(command_id) = sha256(%s)"
 _COMMITS: Final = "SELECT commits FROM log"
@@ -75,6 +79,17 @@ class PostgresStore:
 
     def summaries(self) -> Iterator[tuple[str, bytes]]:
         return self._readers.summaries()
+
+    def put_snapshot(self, stream: str, seq: int, maker: str, content: bytes) -> None:
+        self._writer.run(Keep(_encoded(stream), seq, _encoded(maker), _bytes(content)))
+
+    def snapshot(self, stream: str, maker: str, *, until: int | None = None) -> Snapshot | None:
+        last = FOREVER if until is None else max(-1, min(until, FOREVER))
+        row = self._readers.first(_SNAPSHOT, (_sought(stream), _sought(maker), last))
+        return Snapshot(*row) if row else None
+
+    def drop_snapshots(self) -> None:
+        self._writer.run(DropSnapshots())
 
     def put_blob(self, content: bytes) -> str:
         for work in self._new(content):

@@ -16,7 +16,7 @@ from .link import Connection, DriverError, Link
 from .rows import event
 from .schema import EVENT_COLUMNS
 
-__all__ = ["Readers"]
+__all__ = ["FOREVER", "Readers"]
 
 _PAGE_ROWS: Final = 512
 _PAGE_BYTES: Final = 1_048_576
@@ -38,7 +38,8 @@ _SUMMARIES: Final[LiteralString] = f"""
         WHERE changed < %s::bigint ORDER BY changed DESC LIMIT {_PAGE_ROWS}
     ) page WHERE before_bytes < {_PAGE_BYTES} ORDER BY changed DESC
 """
-_FOREVER: Final = 2**63 - 1
+FOREVER: Final = 2**63 - 1
+"""No seq and no position is greater: what a bigint can count to."""
 
 
 class Readers:
@@ -82,7 +83,7 @@ class Readers:
 
     def events(self, stream: str, after: int, until: int | None) -> Iterator[StoredEvent]:
         """The events of a stream with ``after < seq <= until``, in order."""
-        last = _FOREVER if until is None else min(until, _FOREVER)
+        last = FOREVER if until is None else min(until, FOREVER)
         after, more = max(after, 0), True
         name = stream.encode(errors="surrogatepass")  # no stream is called so, which is an answer
         while more and after < last:
@@ -94,7 +95,7 @@ class Readers:
 
     def summaries(self) -> Iterator[tuple[str, bytes]]:
         """Stream and document, the last changed one first."""
-        before, more = _FOREVER, True
+        before, more = FOREVER, True
         while more:
             rows = self.all(_SUMMARIES, (before,))
             for _, name, document in rows:

@@ -15,7 +15,7 @@ APPLICATION: Final = "harness"
 FORMAT: Final = 1
 """The version of this form, in the same row. A log with a greater one is refused."""
 
-FORM: Final = "fc1a725858c7a10c38773451993444ad"
+FORM: Final = "a9bc65d7e30166a24971de18108d115b"
 """What :data:`LOOK` gives for tables, indexes and triggers as :data:`CREATE` makes them; anything else was changed."""
 
 MIN_SERVER: Final = 140_000
@@ -76,6 +76,10 @@ CREATE INDEX inbox_waiting ON inbox (session, position) WHERE taken_seq IS NULL
 CREATE TABLE summaries (stream bigint PRIMARY KEY, changed bigint NOT NULL, document bytea NOT NULL)
 
 CREATE INDEX summaries_changed ON summaries (changed)
+
+CREATE TABLE snapshots (
+    stream bigint NOT NULL, seq bigint NOT NULL, maker bytea NOT NULL, content bytea NOT NULL, UNIQUE (stream, seq)
+)
 
 CREATE FUNCTION advance_head() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN

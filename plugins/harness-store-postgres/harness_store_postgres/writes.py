@@ -12,7 +12,7 @@ from .rows import Encoded, chained, event, stored, type_of
 from .schema import EVENT_COLUMNS
 from .transaction import Place, Transaction
 
-__all__ = ["POSTED", "Append", "Content", "Post", "posted"]
+__all__ = ["POSTED", "Append", "Content", "DropSnapshots", "Keep", "Post", "posted"]
 
 _NEW_STREAM: Final = "INSERT INTO streams (name, seq, hash) VALUES (%s, 0, %s) RETURNING id"
 _INSERT: Final = (
@@ -32,6 +32,12 @@ _SUMMARY: Final = (
     "INSERT INTO summaries (stream, changed, document) VALUES (%s, %s, %s)"
     " ON CONFLICT (stream) DO UPDATE SET changed = excluded.changed, document = excluded.document"
 )
+_OTHERS: Final = "DELETE FROM snapshots WHERE stream = %s AND maker <> %s"
+_KEEP: Final = (
+    "INSERT INTO snapshots (stream, seq, maker, content) VALUES (%s, %s, %s, %s)"
+    " ON CONFLICT (stream, seq) DO UPDATE SET maker = excluded.maker, content = excluded.content"
+)
+_DROP: Final = "DELETE FROM snapshots"
 _POST: Final = "INSERT INTO inbox (session, command_id, body) VALUES (%s, %s, %s)"
 POSTED: Final = "SELECT session, command_id, body, taken_seq FROM inbox"
 """What :func:`posted` makes a command of."""
@@ -77,6 +83,34 @@ def posted(row: Sequence[Any]) -> Posted:
 
 def _command(transaction: Transaction, command_id: bytes) -> Any:
     return transaction.connection.execute(_BY_ID, (command_id,), binary=True).fetchone()
+
+
+class Keep(NamedTuple):
+    """A snapshot."""
+
+    stream: bytes
+    seq: int
+    maker: bytes
+    content: bytes
+
+    def within(self, transaction: Transaction) -> bool:
+        """In place of those of other makers; of a stream without events there is none."""
+        number = transaction.place(self.stream).stream
+        if number is not None:
+            transaction.connection.execute(_OTHERS, (number, self.maker))
+            transaction.connection.execute(_KEEP, (number, self.seq, self.maker, self.content))
+            transaction.wrote = True
+        return True
+
+
+class DropSnapshots:
+    """The end of all snapshots."""
+
+    def within(self, transaction: Transaction) -> bool:
+        """One statement."""
+        if transaction.connection.execute(_DROP).rowcount:
+            transaction.wrote = True
+        return True
 
 
 class Append(NamedTuple):

@@ -135,14 +135,18 @@ def test_in_a_shared_commit_each_gets_its_own_answer(host: FakeHost, store: Post
         5: lambda: store.append(STREAM, [draft(5)], expected_seq=1),
         6: lambda: store.post("s", "c2", b"{}"),
         7: lambda: store.append(STREAM, [draft(7)], expected_seq=None, summary=b'{"n":7}'),
+        8: lambda: store.put_snapshot(STREAM, 1, "m1", b"made"),
+        9: lambda: store.put_snapshot(STREAM, 2**70, "m1", b"of no event"),
     }
     gathering = Gathering(host, store)
-    gathering.run(7, lambda number: appends[number]())
-    assert sorted(gathering.problems) == [(1, "store.conflict"), (2, "store.taken"), (5, "store.conflict")]
+    gathering.run(9, lambda number: appends[number]())
+    refused = {1: "store.conflict", 2: "store.taken", 5: "store.conflict", 9: "store.malformed"}
+    assert dict(gathering.problems) == refused
     assert [json.loads(event.payload)["number"] for event in proved(store, STREAM)] == [0, 4, 7]
     assert store.blob(sha256(b"content").hexdigest()) == b"content"
     assert [row.command_id for row in store.take("s")] == ["c2"]
     assert list(store.summaries()) == [(STREAM, b'{"n":7}')]
+    assert store.snapshot(STREAM, "m1") == (1, b"made")
     for wrong in ({"summary": text}, {"taken": {7: 0}}):
         with pytest.raises(StoreError) as caught:
             store.append(OTHER, [draft(9)], expected_seq=None, **wrong)

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from harness_hookspecs.contracts.host import FakeHost
-from harness_hookspecs.contracts.store_case import STREAM, draft, proved
+from harness_hookspecs.contracts.store_case import OTHER, STREAM, draft, proved
 from harness_hookspecs.errors import StoreCorrupt, StoreError
 from harness_store_postgres.settings import Settings
 from harness_store_postgres.store import look_at_store, open_store
@@ -96,6 +96,7 @@ CHANGES = (
     "ALTER TABLE events ALTER COLUMN hash DROP NOT NULL",
     "CREATE TABLE more (name text)",
     "DROP TABLE summaries",
+    "DROP TABLE snapshots",
     "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
 )
 
@@ -168,6 +169,18 @@ def test_a_page_of_large_events_is_cut_and_the_read_goes_on(opened: Any) -> None
     assert [event.seq for event in store.read(STREAM)] == list(range(1, 9))
     assert [name for name, _ in store.summaries()] == ["session:2", "session:1", "session:0"]
     assert pages == [3, 3, 2, 2, 1]
+
+
+def test_snapshots_of_another_maker_take_no_room(opened: Any, log: Any) -> None:
+    store = opened()
+    for stream in (STREAM, OTHER):
+        store.append(stream, [draft(1), draft(2)], expected_seq=0)
+        store.put_snapshot(stream, 1, "m1", b"one")
+    store.put_snapshot(STREAM, 2, "m2", b"two")
+    assert log("SELECT seq, content FROM snapshots ORDER BY seq") == [(1, b"one"), (2, b"two")]
+    assert store.snapshot(OTHER, "m1") == (1, b"one")
+    store.drop_snapshots()
+    assert log("SELECT count(*) FROM snapshots") == [(0,)]
 
 
 @pytest.mark.parametrize("name", ["", "Harness", "a b", 'a"b', "a;b", "x" * 64])
