@@ -12,6 +12,7 @@ from harness_hookspecs.host import Ports
 from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Snapshot, StoredEvent
 
 from .driver import Connection, DriverError
+from .failure import FOLDER_HINT
 from .reader import FOREVER, Readers
 from .writer import Writer
 from .writes import Append, Content, DropSnapshots, Keep, Post, pack
@@ -24,6 +25,7 @@ _WORTH_ASKING_BYTES = 4096
 _new = tuple.__new__  # a third of the time of ``Append(...)``
 _HAS_BLOB = "SELECT 1 FROM blobs WHERE digest = ?"
 _BLOB = "SELECT size, deflated, content FROM blobs WHERE digest = ?"
+_HAS_SNAPSHOTS = "SELECT 1 FROM sqlite_schema WHERE name = 'snapshots'"
 _SNAPSHOT = (
     "SELECT seq, content FROM snapshots"
     " WHERE sid = (SELECT id FROM streams WHERE name = ?) AND maker = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
@@ -89,15 +91,24 @@ class SqliteStore:
         return self._readers.summaries()
 
     def put_snapshot(self, stream: str, seq: int, maker: str, content: bytes) -> None:
-        self._writer.run(Keep(stream, seq, maker, content))
+        self._write_snapshots(Keep(stream, seq, maker, content))
 
     def snapshot(self, stream: str, maker: str, *, until: int | None = None) -> Snapshot | None:
         last = FOREVER if until is None else max(-1, min(until, FOREVER))
-        row = self._readers.first(_SNAPSHOT, (stream, maker, last))
+        row = self._readers.first(_SNAPSHOT, (stream, maker, last)) if self._has_snapshots() else None
         return Snapshot(*row) if row else None
 
     def drop_snapshots(self) -> None:
-        self._writer.run(DropSnapshots())
+        self._write_snapshots(DropSnapshots())
+
+    def _write_snapshots(self, work: Keep | DropSnapshots) -> None:
+        if not self._has_snapshots():
+            raise StoreError("the log is read-only", code="store.readonly", hint=FOLDER_HINT)
+        self._writer.run(work)
+
+    def _has_snapshots(self) -> bool:
+        """A file of format 1 that may only be read has none."""
+        return self._readers.first(_HAS_SNAPSHOTS) is not None
 
     def put_blob(self, content: bytes) -> str:
         packed = self._packed(content)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
 __all__ = [
     "APPLICATION_ID",
-    "CREATE",
     "EVENT_COLUMNS",
     "FILL_LOG",
     "FORMAT",
@@ -17,14 +17,16 @@ __all__ = [
     "USUAL_CACHE",
     "affected",
     "creation",
+    "form",
     "insert_events",
     "pragmas",
+    "steps",
 ]
 
 APPLICATION_ID: Final = 0x48524E53
 """``HRNS`` in the file's header says whose file it is."""
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """The version of this form, ``user_version`` of the file. A file with a greater one is refused."""
 
 MAX_ROWS: Final = 128
@@ -49,7 +51,7 @@ USUAL_CACHE: Final = "PRAGMA cache_size = -2000"
 FILL_LOG: Final = f"INSERT INTO blobs VALUES (x'', 0, 0, zeroblob({_CHECKPOINT_PAGES * _PAGE_BYTES}))"
 """Makes the write-ahead log as large as it usually gets; rolled back, its pages are nobody's and are written over."""
 
-_SQL: Final = """
+_FIRST: Final = """
 CREATE TABLE streams (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL, hash BLOB NOT NULL
 ) STRICT
@@ -86,10 +88,6 @@ CREATE TABLE summaries (sid INTEGER PRIMARY KEY, changed INTEGER NOT NULL, docum
 
 CREATE INDEX summaries_changed ON summaries (changed)
 
-CREATE TABLE snapshots (
-    sid INTEGER NOT NULL, seq INTEGER NOT NULL, maker TEXT NOT NULL, content BLOB NOT NULL, UNIQUE (sid, seq)
-) STRICT
-
 CREATE TRIGGER events_head AFTER INSERT ON events WHEN NEW.batch IS NOT NULL BEGIN
     UPDATE streams SET hash = NEW.hash,
         seq = CASE WHEN seq = NEW.seq - NEW.batch THEN NEW.seq ELSE RAISE(ABORT, 'gap') END
@@ -107,17 +105,27 @@ BEGIN SELECT RAISE(ABORT, 'a posted command is never changed'); END
 # keeps its row for ever; the one thing that happens to it is that it is taken, once.
 
 
+_SNAPSHOTS: Final = """
+CREATE TABLE snapshots (
+    sid INTEGER NOT NULL, seq INTEGER NOT NULL, maker TEXT NOT NULL, content BLOB NOT NULL, UNIQUE (sid, seq)
+) STRICT
+"""
+
+
 def _forbid(action: str, table: str) -> str:
     name, text = f"{table}_no_{action.lower()}", "the log is append-only"
     return f"CREATE TRIGGER {name} BEFORE {action} ON {table} BEGIN SELECT RAISE(ABORT, '{text}'); END"
 
 
-CREATE: Final[tuple[str, ...]] = (
-    *_SQL.strip().split("\n\n"),
-    *(_forbid(action, table) for table in ("events", "blobs") for action in ("UPDATE", "DELETE")),
-    *(_forbid("DELETE", table) for table in ("streams", "inbox")),
-)
-"""Makes an empty store; a file whose own statements differ from these was tampered with."""
+_ADDED: Final[Mapping[int, tuple[str, ...]]] = {
+    1: (
+        *_FIRST.strip().split("\n\n"),
+        *(_forbid(action, table) for table in ("events", "blobs") for action in ("UPDATE", "DELETE")),
+        *(_forbid("DELETE", table) for table in ("streams", "inbox")),
+    ),
+    2: (_SNAPSHOTS.strip(),),
+}
+# By each format to the one before. No format changes or removes what an earlier one made: files of it lie everywhere.
 
 EVENT_COLUMNS: Final = "position, seq, envelope, payload, hash"
 """What ``rows.event`` makes an event of."""
@@ -152,14 +160,24 @@ def pragmas(*, synchronous: str, busy_milliseconds: int = 30_000) -> tuple[str, 
     )
 
 
-def creation(*, format_version: int = FORMAT) -> tuple[str, ...]:
+def form(version: int) -> tuple[str, ...]:
+    """The statements a file of that format holds; one whose own statements differ from these was tampered with."""
+    return tuple(statement for number, added in _ADDED.items() if number <= version for statement in added)
+
+
+def steps(version: int) -> tuple[str, ...]:
+    """What brings a file of that format to ours, within a transaction: what it lacks, and the number."""
+    added = form(FORMAT)[len(form(version)) :]
+    return (*added, f"PRAGMA user_version = {FORMAT}") if added else ()
+
+
+def creation() -> tuple[str, ...]:
     """All statements that make an empty store in an empty file, in order."""
     return (
         f"PRAGMA page_size = {_PAGE_BYTES}",
         "BEGIN EXCLUSIVE",
-        *CREATE,
+        *steps(0),
         f"PRAGMA application_id = {APPLICATION_ID}",
-        f"PRAGMA user_version = {format_version}",
         "COMMIT",
         "PRAGMA journal_mode = WAL",
     )

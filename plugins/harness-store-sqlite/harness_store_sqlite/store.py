@@ -16,7 +16,7 @@ from harness_hookspecs.host import StoreHost
 from .driver import Connection, DatabaseFactory, DriverError, PeeweeException
 from .failure import FOLDER_HINT, failure
 from .log import SqliteStore
-from .schema import APPLICATION_ID, CREATE, FORMAT, affected, creation, pragmas
+from .schema import APPLICATION_ID, FORMAT, affected, creation, form, pragmas, steps
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -39,7 +39,7 @@ def default_database(uri: str) -> Any:
 
 
 def open_store(settings: Settings, host: StoreHost, *, database: DatabaseFactory = default_database) -> SqliteStore:
-    """Open the log; make it when there is no file of that name at all.
+    """Open the log; make it when there is no file of that name at all, add to it what one of an earlier format lacks.
 
     Args:
         settings: Where it lies and how durable it is.
@@ -58,8 +58,10 @@ def open_store(settings: Settings, host: StoreHost, *, database: DatabaseFactory
         if not os.path.lexists(path):
             _create(path, database)
         _look_at_header(path)
-        _look_inside(path, database)
+        version = _look_inside(path, database)
         writer = _connect(path, database, said)
+        if version < FORMAT:
+            _bring_forward(path, writer)
     return SqliteStore(
         writer,
         connect=lambda: _reader(path, database, said),
@@ -222,15 +224,38 @@ def _refuse_foreign(path: Path, application_id: int, version: int) -> None:
         raise StoreCorrupt(text, code="store.newer", where=str(path), hint=hint, found=version, supported=FORMAT)
 
 
-def _look_inside(path: Path, database: DatabaseFactory, *, mode: str = "ro") -> None:
-    """Refuse, on a connection that cannot write, what only the write-ahead log tells, and a form that was changed."""
-    connection = _connect(path, database, ("PRAGMA busy_timeout = 30000",), mode=mode)
+def _look_inside(path: Path, database: DatabaseFactory, *, mode: str = "ro") -> int:
+    """Refuse, on a connection that cannot write, what only the write-ahead log tells; gives the file's format."""
+    connection = _connect(path, database, ("PRAGMA busy_timeout = 30000", "BEGIN"), mode=mode)
     try:
-        application_id = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        _refuse_foreign(path, application_id, version)
-        found = {row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()}
+        return _format(path, connection)
     finally:
         connection.close()
-    if found != set(CREATE) or version != FORMAT:
+
+
+def _format(path: Path, connection: Connection) -> int:
+    """The file's format, within a transaction, since another process may bring it forward; refuses a changed form."""
+    application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    _refuse_foreign(path, application_id, version)
+    found = {row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()}
+    if version < 1 or found != set(form(version)):
         raise StoreCorrupt("tables or triggers of the log were changed", code="store.corrupt", where=str(path))
+    return version
+
+
+def _bring_forward(path: Path, writer: Connection) -> None:
+    """Add what a file of an earlier format lacks, all or nothing; one that may only be read stays as it is."""
+    try:
+        writer.execute("BEGIN IMMEDIATE").close()
+        for statement in (*steps(_format(path, writer)), "COMMIT"):  # none for whoever comes second
+            writer.execute(statement).close()
+    except DriverError as error:
+        if failure(error, str(path)).code != "store.readonly":
+            writer.close()
+            raise
+        if writer.in_transaction:
+            writer.execute("ROLLBACK").close()
+    except BaseException:
+        writer.close()
+        raise
