@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import pytest
@@ -17,6 +18,7 @@ from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.contracts.store_case import OTHER, STREAM, draft, proved, seen
 from harness_hookspecs.errors import StoreError
 from harness_hookspecs.store import Store
+from harness_store_sqlite.log import SqliteStore
 from harness_store_sqlite.settings import Settings
 from harness_store_sqlite.store import open_store
 
@@ -65,44 +67,91 @@ def stored(store: Store) -> dict[str, int]:
     return found
 
 
-def operations(folder: Path, disk: Any) -> int:
-    """How many operations the work takes, the opening and closing apart."""
-    host = FakeHost(folder / "counted")
-    store = open_store(FULL, host, database=disk.database)
-    before: int = disk.operations
+class Fault(NamedTuple):
+    """How a disk fails, and the code of the error that says so."""
+
+    error: type[apsw.Error]
+    code: str
+    on: tuple[str, ...] = ("write", "truncate", "sync")
+    torn: bool = False
+
+
+FAULTS = {
+    "full": Fault(apsw.FullError, "store.full"),
+    "io": Fault(apsw.IOError, "store.io"),
+    "torn": Fault(apsw.IOError, "store.io", on=("write",), torn=True),
+    "sync": Fault(apsw.IOError, "store.io", on=("sync",)),
+    "readonly": Fault(apsw.ReadOnlyError, "store.readonly"),
+}
+CHECKPOINT_PAGES = [8, 1, 3, 20, 1000] if os.environ.get("HARNESS_TEST_PROFILE") == "deep" else [8]
+"""After how many pages the log is folded into the file, which gives each workload other operations."""
+
+
+def operations(folder: Path, disk: Any) -> list[str]:
+    """The kinds of the operations of one life of a store: it is made, worked with and closed."""
+    store = open_store(FULL, FakeHost(folder), database=disk.database)
     work(store, {})
-    after: int = disk.operations
     store.close()
-    return after - before
+    return [step.kind for step in disk.trace if step.kind in ("write", "truncate", "sync")]
 
 
-@pytest.mark.inv("I-1")
-@pytest.mark.inv("I-2")
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from_then_on"])
-@pytest.mark.parametrize("error", [apsw.FullError, apsw.IOError], ids=["full", "io"])
-def test_a_disk_that_fails_at_any_write_loses_nothing_acknowledged(
-    tmp_path: Path, disk: Any, error: type[apsw.Error], lasting: bool
-) -> None:
-    disk.error, disk.lasting = error, lasting
-    expected = {apsw.FullError: "store.full", apsw.IOError: "store.io"}[error]
-    count = operations(tmp_path, disk)
-    assert count > 30
-    for number in range(1, count + 1):
-        host = FakeHost(tmp_path / str(number))
-        store = open_store(FULL, host, database=disk.database)
-        disk.fails_at = disk.operations + number
-        acknowledged: dict[str, int] = {}
-        code = attempted(store, acknowledged)
-        assert code in {None, expected}
-        assert {name: stored(store).get(name, 0) for name in acknowledged} == acknowledged
+def opened(host: FakeHost, disk: Any, expected: str) -> SqliteStore | None:
+    """The store; ``None`` where the disk failed while it was made, which leaves no half of one."""
+    try:
+        return open_store(FULL, host, database=disk.database)
+    except StoreError as problem:
+        code = problem.code
+    assert code == expected
+    assert [file.name for file in host.data_dir.iterdir()] in ([], ["harness.db"])
+    return None
+
+
+def lived(host: FakeHost, disk: Any, expected: str) -> dict[str, int]:
+    """One life on a disk that fails somewhere in it; gives what is there afterwards."""
+    store = opened(host, disk, expected)
+    if store is None:
+        return {}
+    acknowledged: dict[str, int] = {}
+    code = attempted(store, acknowledged)
+    assert code in {None, expected}
+    assert {name: stored(store).get(name, 0) for name in acknowledged} == acknowledged
+    if disk.operations >= disk.fails_at:  # else it is the closing that fails
         disk.fails_at = None
         assert stored(store) == acknowledged
         store.append("store:main", [draft()], expected_seq=None)  # the connection goes on
-        store.close()
+        acknowledged["store:main"] = 1
+    store.close()
+    assert disk.fails_at is None or disk.operations >= disk.fails_at
+    return acknowledged
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the checkpoint of a close
+@pytest.mark.inv("I-1")
+@pytest.mark.inv("I-2")
+@pytest.mark.inv("I-14")
+@pytest.mark.parametrize("pages", CHECKPOINT_PAGES)
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from_then_on"])
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_disk_that_fails_at_any_operation_is_named_loses_nothing_and_is_used_again_when_it_is_well(
+    tmp_path: Path, disk: Any, kind: str, lasting: bool, pages: int, request: pytest.FixtureRequest
+) -> None:
+    fault = FAULTS[kind]
+    disk.checkpoint_pages = pages
+    kinds = operations(tmp_path / "counted", disk)
+    points = [number for number, kind in enumerate(kinds, start=1) if kind in fault.on]
+    disk.error, disk.fails_on, disk.torn, disk.lasting = fault.error, fault.on, fault.torn, lasting
+    for number in points:
+        host = FakeHost(tmp_path / str(number))
+        disk.fails_at = disk.operations + number
+        expected = lived(host, disk, fault.code)
+        disk.fails_at = None
         again = open_store(FULL, host, database=disk.database)
-        assert stored(again) == {**acknowledged, "store:main": 1}
+        assert stored(again) == expected, number
         assert again._readers.first("PRAGMA integrity_check") == ("ok",)
+        again.append(STREAM, [draft()], expected_seq=expected.get(STREAM, 0))
         again.close()
+    request.node.user_properties.append(("points", len(points)))
+    assert len(points) > 20
 
 
 @pytest.mark.inv("I-1")
