@@ -141,6 +141,7 @@ def recorded_flags(host: Host, session_id: str) -> dict[str, Any]:
     Only those whose key the log still knows; a flag that unset a key left nothing behind.
     """
     from harness_core.kernel.projections.artifacts import artifact_ref
+    from harness_core.kernel.projections.event import payload_of
     from harness_core.settings.paths import parse_path
     from harness_core.shell.config.explain import dig
     from harness_hookspecs.kit.codec import loads_trusted
@@ -148,7 +149,7 @@ def recorded_flags(host: Host, session_id: str) -> dict[str, Any]:
     loaded = list(host.events(session_id, types="config.*"))
     if not loaded:
         return {}
-    content_ref = loads_trusted(loaded[-1].payload)["content_ref"]
+    content_ref = payload_of(loaded[-1])["content_ref"]
     document = loads_trusted(host.artifact(artifact_ref(content_ref)))
     flat = {key: value for file in document["settings"].values() for key, value in file.items()}
     keys = [path for path, origin in document["origins"].items() if origin["layer"] == "flag" and "[" not in path]

@@ -115,10 +115,12 @@ def stage_with_context(document: Mapping[str, Any], events: Callable[[], Iterabl
     """
     if document["status"] != "failed" or _calls(document):
         return None
+    from harness_core.kernel.projections.event import payload_of
+
     stage, found = None, None
     for event in events():
         if event.type == "stage.entered":
-            stage = str(json.loads(event.payload)["stage"])
+            stage = str(payload_of(event)["stage"])
         elif event.type == "context.assembled":
             found = stage
     return found

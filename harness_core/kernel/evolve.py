@@ -18,9 +18,9 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def evolve(state: SessionState, event: Event) -> None:
-    """Fold ``event``; a type nobody knows, or knows only in an older version, is marked and skipped (B-92)."""
-    version, keep, handler = _KNOWN.get(event.type, (0, None, None))
-    if event.version <= version:
+    """Fold ``event``; a type nobody knows, or knows only in another version, is marked and skipped (B-92)."""
+    version, keep, handler = _KNOWN.get(event.type, _UNKNOWN)
+    if event.version == version:
         if keep is not None:
             keep(state, event)
         if handler is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from harness_core.kernel.projections.event import payload_of
 from harness_hookspecs.errors import Diverged
 from harness_hookspecs.kit.canonical import digest
-from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.store import StoredEvent
 
 __all__ = ["OMITTED", "CallRecord", "Journal"]
@@ -47,7 +47,7 @@ class Journal:
         for event in events:
             handler = _HANDLERS.get(event.type)
             if handler is not None:
-                handler(self, event, loads_trusted(event.payload))
+                handler(self, event, payload_of(event))
 
     def model(self, scope: str, turn: int, prompt_hash: str) -> CallRecord | None:
         """The recorded model call of that turn.

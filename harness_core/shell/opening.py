@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
-from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.paths import decode_path
 
 from .config.opening import open_config
@@ -114,12 +113,14 @@ class Opened:
 
         Called before anything is posted to it: a row of the inbox stays as it was posted (I-29).
         """
+        from harness_core.kernel.projections.event import payload_of
+
         from .replaying import recorded_config
 
         first, *rest = store.read(f"session:{session_id}")
         with suppress(NotFound):  # it died before it recorded one: nothing ran yet that could know a secret
             config = recorded_config(store, session_id, rest)
-            project = Path(decode_path(loads_trusted(first.payload)["project"]))
+            project = Path(decode_path(payload_of(first)["project"]))
             register_secrets(self.redactor, self.catalogue, config.models, self.ports, project)
 
     def build_observers(self) -> None:

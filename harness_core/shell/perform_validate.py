@@ -9,6 +9,7 @@ import attrs
 
 from harness_core.kernel.commands import Validated
 from harness_core.kernel.definition import StagePlan
+from harness_core.kernel.projections.event import payload_of
 from harness_core.kernel.state import OpenRequest, Visit
 from harness_hookspecs.artifact import ArtifactStatus
 from harness_hookspecs.errors import HarnessError, PluginError
@@ -145,7 +146,7 @@ def _tool_log(visit: Visit, site: ValidateSite) -> tuple[Any, ...]:
     log = []
     for event in site.store.read(site.stream, after=visit.entered_seq):
         if event.type in _TOOL_ENDINGS and marker in event.refs:
-            payload = loads_trusted(event.payload)
+            payload = payload_of(event)
             log.append({"name": payload["toolName"], "args": payload["args"], "ok": _TOOL_ENDINGS[event.type]})
     return tuple(log)
 

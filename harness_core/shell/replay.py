@@ -13,12 +13,11 @@ import attrs
 
 from harness_core.kernel.evolve import evolve
 from harness_core.kernel.facts import Event, Fact
-from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.projections.event import decoded, payload_of
 from harness_core.kernel.projections.session import session_document, state_hash
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Diverged, Drift, HarnessError
 from harness_hookspecs.events import Category, category_of
-from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.store import StoredEvent
 
 from .machine import SessionMachine
@@ -242,7 +241,7 @@ class _ControlReplay:
     def _recorded_at(self, seq: int) -> Any:
         for stored in self._events:
             if stored.seq == seq:
-                return {"type": stored.type, "payload": loads_trusted(stored.payload)}
+                return {"type": stored.type, "payload": payload_of(stored)}
         return None
 
     def _started_at(self, event: Event) -> int | None:

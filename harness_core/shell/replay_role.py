@@ -9,10 +9,10 @@ import attrs
 
 from harness_core.kernel.commands import RoleFailed, RoleReturned
 from harness_core.kernel.facts import Event, Fact
+from harness_core.kernel.projections.event import payload_of
 from harness_core.kernel.state import MIGRATED, SessionState
 from harness_hookspecs.errors import Diverged, ProviderError, ToolError
 from harness_hookspecs.host import Ports
-from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.messages import OracleResponse
 from harness_hookspecs.provider import CallContext, ModelRequest
 from harness_hookspecs.store import StoredEvent
@@ -157,7 +157,7 @@ class RoleReplay:
 def _compare_closing(recorded: Sequence[StoredEvent], replayed: Sequence[Fact]) -> None:
     """Nothing else than the recorded end is written: no new note, no other sum of tokens."""
     for event, fact in zip(recorded, replayed, strict=False):
-        payload = loads_trusted(event.payload)
+        payload = payload_of(event)
         if (event.type, payload) != (fact.type, fact.payload):
             raise Diverged(
                 f"the role ends otherwise: {fact.type}", seq=event.seq, recorded=payload, replayed=fact.payload

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from harness_core.kernel.projections.event import payload_of
 from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import ConfigError, NotFound
 from harness_hookspecs.events import CATEGORIES
@@ -58,7 +59,7 @@ def recorded_config(store: Store, session_id: str, events: Sequence[StoredEvent]
     loaded = [event for event in events if event.type in ("config.loaded", "config.migrated")]
     if not loaded:
         raise NotFound(f"session {session_id[-8:]} has recorded no configuration", code="config.not_recorded")
-    return _config(store, loads_trusted(loaded[-1].payload)["content_ref"])
+    return _config(store, payload_of(loaded[-1])["content_ref"])
 
 
 def _config(store: Store, content_ref: str) -> EffectiveConfig:

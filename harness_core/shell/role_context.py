@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.facts import derive
+from harness_core.kernel.projections.event import payload_of
 from harness_hookspecs.errors import HarnessError, RoleError, Suspend, ToolError
 from harness_hookspecs.host import CancelToken, Ports
 from harness_hookspecs.kit.canonical import digest
-from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import ToolCallRequest
 from harness_hookspecs.role import Scope, ToolOutcome
@@ -35,7 +35,7 @@ class Durability:
 
     def prior_events(self) -> Sequence[Mapping[str, Any]]:
         self._recorder.journal.take_as_read()
-        return [{"type": event.type, "payload": loads_trusted(event.payload)} for event in self._prior]
+        return [{"type": event.type, "payload": payload_of(event)} for event in self._prior]
 
     def note(self, text: str, **facts: Any) -> None:
         self._recorder.note(self._redactor.text(text), self._redactor.value(facts))

@@ -448,7 +448,10 @@ class StorePruned(Value):
 
 
 class EventType(NamedTuple):
-    """One entry of the vocabulary."""
+    """One entry of the vocabulary.
+
+    ``version`` is that of the payload's form: it is raised when the form changes, and an upcaster reads the old one.
+    """
 
     category: Category
     version: int

@@ -7,25 +7,31 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from harness_core.kernel.facts import Event
+from harness_core.kernel.upcast import upcast
 from harness_hookspecs.errors import NotFound
 from harness_hookspecs.events import EVENTS, category_of
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.store import GENESIS_HASH, StoredEvent
 
-__all__ = ["SCHEMA", "causes", "decoded", "event_document", "event_documents", "expanded_view", "keeps"]
+__all__ = ["SCHEMA", "causes", "decoded", "event_document", "event_documents", "expanded_view", "keeps", "payload_of"]
 
 SCHEMA = "harness.event/1"
 _OPTIONAL = ("role_call_id", "task_id", "attempt_id", "stage_visit_id", "step_path", "visit_index", "occurrence_id")
 
 
 def decoded(stored: StoredEvent) -> Event:
-    """The event as folds and projections take it."""
-    payload, refs = loads_trusted(stored.payload), loads_trusted(stored.refs)
-    return Event(stored.seq, stored.id, stored.type, payload, refs, stored.timestamp, stored.version)
+    """The event as folds and projections take it, in the form of today whatever version wrote it (I-11)."""
+    version, payload = upcast(stored.type, stored.version, loads_trusted(stored.payload))
+    return Event(stored.seq, stored.id, stored.type, payload, loads_trusted(stored.refs), stored.timestamp, version)
+
+
+def payload_of(stored: StoredEvent) -> Mapping[str, Any]:
+    """The payload alone, in the form of today; whoever reads what is stored reads it through this or ``decoded``."""
+    return upcast(stored.type, stored.version, loads_trusted(stored.payload))[1]
 
 
 def event_document(stored: StoredEvent, previous_hash: bytes, root_id: str) -> dict[str, Any]:
-    """The whole envelope of one event.
+    """The whole envelope of one event, as it is stored: what its hash covers, in the version that wrote it.
 
     Args:
         stored: The event.
