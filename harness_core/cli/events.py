@@ -247,6 +247,6 @@ def _verified(document: Mapping[str, Any]) -> str:
             f"session {document['session_id'][-8:]} verifies: {document['events']} events, {document['contents']} "
             f"contents, {document['prompts']} prompts; {end}"
         )
-    bad = document["bad"]
-    pairs = [("verified", f"up to seq {bad['seq'] - 1}"), ("first bad", f"seq {bad['seq']}"), ("what", bad["message"])]
-    return "\n".join(["does NOT verify", *labelled([*pairs, ("code", bad["code"])])])
+    broken = document["broken"]
+    found = [(f"seq {one['seq']}", f"{one['message']} ({one['code']}, {one['invariant']})") for one in broken]
+    return "\n".join(["does NOT verify", *labelled([("verified", f"up to seq {broken[0]['seq'] - 1}"), *found])])

@@ -141,10 +141,14 @@ class LogHead(Document):
 
 
 class BadEvent(Document):
-    """Where a log is wrong first."""
+    """What is wrong with a log at one place."""
 
-    seq: int = Field(description="The first event that is not what it was.")
-    code: str = Field(description="store.changed, store.gap, store.tail_missing, store.content_missing and the like.")
+    invariant: str = Field(description="The promise that is broken: I-7, the chain of hashes, for example.")
+    seq: int = Field(description="The event that breaks it, or the place of one that is missing.")
+    code: str = Field(
+        description="store.changed, store.gap, store.tail_missing, store.content_missing and the like where bytes are "
+        "not what they were; store.invariant where events say what may not be."
+    )
     message: str = Field(description="What is wrong.")
 
 
@@ -160,6 +164,7 @@ class Verify(Document):
     contents: int = Field(description="Contents that were hashed again.")
     prompts: int = Field(description="Questions to models whose promptHash was computed again.")
     bad: BadEvent | None = Field(description="The first thing that is wrong.")
+    broken: list[BadEvent] = Field(description="All that is wrong, at most 100, up to where the chain is broken.")
 
 
 class Difference(Document):

@@ -10,7 +10,7 @@ import attrs
 
 from harness_hookspecs.kit.canonical import digest as canonical_digest
 
-__all__ = ["Call", "PolicyRule", "ToolPolicy", "Verdict", "approval_digest", "find_grant", "judge"]
+__all__ = ["Call", "PolicyRule", "ToolPolicy", "Verdict", "approval_digest", "artifact_digest", "find_grant", "judge"]
 
 Mode = Literal["auto", "prompt", "deny"]
 
@@ -109,3 +109,8 @@ def approval_digest(tool: str, args: Any, *, session_id: str, place: str, genera
     the arguments are those of before again.
     """
     return canonical_digest([tool, args, session_id, place, generation])
+
+
+def artifact_digest(artifact_type: str, body_ref: str | None, *, session_id: str, visit_id: str, attempt: int) -> str:
+    """What the approval of an artifact binds to: its type and body, and the attempt that made it (I-23)."""
+    return canonical_digest([artifact_type, body_ref, session_id, visit_id, attempt])

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["Decision", "Event", "Fact", "derive"]
+__all__ = ["Decision", "Event", "Fact", "derive", "effect_id"]
 
 
 class Fact(NamedTuple):
@@ -47,3 +47,12 @@ def derive(prefix: str, *parts: object) -> str:
     (reliability.md, effect_id).
     """
     return f"{prefix}_{hashlib.sha256(chr(31).join(map(str, parts)).encode()).hexdigest()[:26]}"
+
+
+def effect_id(role_call_id: str, call_id: str, start: int = 1) -> str:
+    """The identity of a tool call's effect and the tool's idempotency key: the same whenever this start of the call is
+    met.
+
+    What was said of one start (that it never happened) says nothing of the next, so each has an id of its own.
+    """
+    return derive("eff", role_call_id, call_id, *(() if start == 1 else (start,)))

@@ -12,6 +12,7 @@ from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.executor import Fail, Finish, Request, RoleCall
 from harness_hookspecs.kit.canonical import canonical, digest
 
+from .approvals import artifact_digest
 from .commands import Advance
 from .definition import Definition, StagePlan
 from .facts import Decision, Fact, derive
@@ -282,7 +283,13 @@ def _gate_question(state: SessionState, stage: StagePlan, visit: Visit, approval
         "name": stage.artifact,
         "tier": "T0",
         "args": {"body_ref": visit.body_ref},
-        "digest": digest([stage.artifact, visit.body_ref, state.session_id, visit.visit_id, visit.attempt]),
+        "digest": artifact_digest(
+            stage.artifact,
+            visit.body_ref,
+            session_id=state.session_id,
+            visit_id=visit.visit_id,
+            attempt=visit.attempt,
+        ),
         "rule": f"stages.{stage.name}.approvals.artifact",
         "visit_id": visit.visit_id,
         "persona": visit.persona,

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.approvals import Call, ToolPolicy, judge
-from harness_core.kernel.facts import Fact, derive
+from harness_core.kernel.facts import Fact, effect_id
 from harness_hookspecs.errors import HarnessError, Refused, ToolError, ValidationFailed
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import dumps
@@ -24,20 +24,12 @@ from .schemas import schema_findings
 from .services import Services
 from .toolbox import Tool
 
-__all__ = ["CallSite", "Dispatcher", "ToolCall", "effect_id"]
+__all__ = ["CallSite", "Dispatcher", "ToolCall"]
 
 MAX_ARGS_BYTES = 262_144
 """Arguments above this are refused: a call of that size is a file, and belongs into one."""
 
 _UNATTENDED = "approval.denied_unattended"
-
-
-def effect_id(role_call_id: str, call_id: str, start: int = 1) -> str:
-    """The effect's identity and the tool's idempotency key: the same whenever this start of the call is met.
-
-    What was said of one start (that it never happened) says nothing of the next, so each has an id of its own.
-    """
-    return derive("eff", role_call_id, call_id, *(() if start == 1 else (start,)))
 
 
 @attrs.frozen

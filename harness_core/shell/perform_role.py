@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from harness_core.kernel.commands import RoleFailed, RoleReturned, RoleSuspended
+from harness_core.kernel.facts import effect_id
 from harness_core.kernel.state import MIGRATED, OpenRequest
 from harness_hookspecs.errors import Diverged, Drift, HarnessError, RoleError, Suspend
 from harness_hookspecs.kit.canonical import canonical, digest
@@ -29,7 +30,7 @@ from harness_hookspecs.role import (
 )
 from harness_hookspecs.store import Store, StoredEvent
 
-from .dispatcher import CallSite, Dispatcher, effect_id
+from .dispatcher import CallSite, Dispatcher
 from .journal import CallRecord, Journal
 from .manifests import MadeManifest, worker_manifest
 from .model_handle import BoundModel, ModelEntry

@@ -70,7 +70,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], str, int]] = {
 }  # fmt: skip
 
 
-@pytest.mark.inv("I-7")
+@pytest.mark.inv("I-3", "I-7")
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_log_does_not_verify_and_the_first_bad_event_is_named(
     name: str, site: Site, capsys: pytest.CaptureFixture[str]
@@ -83,6 +83,7 @@ def test_a_changed_log_does_not_verify_and_the_first_bad_event_is_named(
     assert (code, found["equal"]) == (15, False)
     wanted = seq if seq > 0 else whole["events"] + seq
     assert (found["bad"]["code"], found["bad"]["seq"]) == (fault, wanted)
+    assert found["bad"]["invariant"] == ("I-3" if fault == "store.gap" else "I-7")
     assert main(["events", "verify", "@last"]) == 15
     assert "does NOT verify" in capsys.readouterr().out
 
@@ -134,24 +135,46 @@ def test_a_log_that_grew_since_its_head_was_copied_out_verifies_and_a_broken_cop
     assert (code, found["copied_head"], found["events"]) == (0, None, whole["events"])
 
 
-@pytest.mark.inv("I-40")
-def test_a_prompt_hash_of_another_question_does_not_verify(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
-    """The chain is made anew from there, as somebody would who wants to hide what a model was shown."""
+def _rewrite(site: Site, event_type: str, **fields: Any) -> int:
+    """Let the last event of a type say something else and make the chain anew, as somebody would who wants to hide it.
+
+    Returns:
+        The seq of the event.
+    """
     (file,) = Path(site.env["XDG_DATA_HOME"]).rglob("*.db")
     with closing(sqlite3.connect(file)) as connection:
         ((stream,),) = connection.execute("SELECT name FROM streams").fetchall()
         rows = connection.execute("SELECT seq, envelope, payload FROM events ORDER BY seq").fetchall()
-    asked, statements, last = 0, [], GENESIS_HASH
+    of_type: list[int] = [seq for seq, envelope, _ in rows if envelope.split("\n", 2)[1] == event_type]
+    statements, last = [], GENESIS_HASH
     for seq, envelope, kept in rows:
-        payload = kept
+        payload = dumps({**json.loads(kept), **fields}) if seq == of_type[-1] else kept
         identity, kind, version, actor, at, refs = envelope.split("\n", 5)
-        if kind == "harness.model.called":
-            asked, payload = seq, dumps({**json.loads(kept), "promptHash": "0" * 64})
         draft = Draft(identity, kind, int(version), actor, at, refs.encode(), payload)
         last = chain_hash(last, stream, seq, draft)
         statements.append(f"UPDATE events SET payload = X'{payload.hex()}', hash = X'{last.hex()}' WHERE seq = {seq}")
     _change(site, *statements, MOVE_HEAD)
     (copy,) = Path(site.env["XDG_DATA_HOME"]).rglob("heads/*")
     copy.write_text(f"{len(rows)} {last.hex()}\n")
+    return of_type[-1]
+
+
+@pytest.mark.inv("I-40")
+def test_a_prompt_hash_of_another_question_does_not_verify(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = _rewrite(site, "harness.model.called", promptHash="0" * 64)
     code, found = _verify(capsys)
     assert (code, found["bad"]["code"], found["bad"]["seq"]) == (15, "store.prompt_hash", asked)
+
+
+@pytest.mark.inv("I-20", "I-24")
+def test_a_log_that_says_what_may_not_be_does_not_verify_whatever_its_chain_proves(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    led, left = _rewrite(site, "transition.taken", target="retry"), _rewrite(site, "stage.left", status="failure")
+    code, found = _verify(capsys)
+    assert code == 15
+    assert [(one["invariant"], one["seq"]) for one in found["broken"]] == [("I-20", left), ("I-24", led + 2)]
+    assert (found["bad"], found["bad"]["code"]) == (found["broken"][0], "store.invariant")
+    assert main(["events", "verify", "@last"]) == 15
+    told = capsys.readouterr().out
+    assert all(f"seq {one['seq']}" in told and one["invariant"] in told for one in found["broken"])

@@ -1,0 +1,99 @@
+"""A history in, every invariant that a log shows to be broken out: pure, each event looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Protocol
+
+from harness_core.kernel.facts import Event
+from harness_hookspecs.errors import StoreCorrupt
+from harness_hookspecs.store import Head, StoredEvent
+
+from .approvals import Approvals
+from .calls import Calls
+from .chain import Chain
+from .content import Contents
+from .history import Broken, Checked, History
+from .lifecycle import Lifecycle
+from .outside import Outside
+from .requests import Requests
+from .stages import Stages
+
+__all__ = ["MAX_FINDINGS", "check"]
+
+MAX_FINDINGS = 100
+"""So many findings say that a log is not to be trusted; more would say it no better."""
+
+
+class _Rules(Protocol):
+    """The rules of one subject, told of each event in order."""
+
+    def see(self, event: Event) -> Iterable[Broken]: ...
+
+
+def check(history: History) -> Checked:
+    """Find what is broken, for ``events verify``, and for every test that disturbs a session.
+
+    Events of a type or version that this code does not know are proved and otherwise passed over (I-11).
+
+    Args:
+        history: The events and what lies outside. What a store raises while they are read is a finding, too.
+    """
+    chain, contents = Chain(history.stream), Contents(history.content)
+    found: list[Broken] = []
+    for broken in _findings(history, chain, contents):
+        found.append(broken)
+        if len(found) >= MAX_FINDINGS:
+            break
+    return Checked(tuple(sorted(found, key=attrgetter("seq"))), chain.head, contents.count, contents.prompts)
+
+
+def _findings(history: History, chain: Chain, contents: Contents) -> Iterator[Broken]:
+    session_id = history.stream.partition(":")[2]
+    approvals, outside = Approvals(session_id), Outside(history, session_id)
+    rules: tuple[_Rules, ...] = (Lifecycle(), Stages(), Requests(), Calls(), approvals, contents, outside)
+    try:
+        for stored in history.events:
+            broken = chain.prove(stored) or _other_than_copied(stored, history.copied_head)
+            if broken is not None:  # nothing after it is proved
+                yield broken
+                return
+            outside.stored(stored)
+            event, flaws = chain.read(stored)
+            yield from flaws
+            yield from _seen(event, rules)
+    except StoreCorrupt as error:
+        yield Broken("I-14", error.facts.get("seq") or chain.head.seq + 1, error.message, error.code)
+        return
+    cut = _cut_tail(history, chain.head)
+    if cut is not None:  # what is missing there may be what the rules would miss
+        yield cut
+        return
+    yield from approvals.end()
+    yield from outside.end()
+
+
+def _seen(event: Event | None, rules: Iterable[_Rules]) -> Iterator[Broken]:
+    if event is not None:
+        for one in rules:
+            yield from one.see(event)
+
+
+def _other_than_copied(stored: StoredEvent, copy: Head) -> Broken | None:
+    if stored.seq != copy.seq or stored.hash == copy.hash:
+        return None
+    message = f"event {copy.seq} is another one than when its head was copied out"
+    return Broken("I-7", copy.seq, message, "store.changed")
+
+
+def _cut_tail(history: History, last: Head) -> Broken | None:
+    """A log may have grown since its head was copied out; it never became shorter."""
+    head, copy = history.head, history.copied_head
+    if head is not None and last != head:
+        message = f"the log ends at seq {last.seq}, its head says {head.seq}"
+        return Broken("I-7", min(last.seq, head.seq) + 1, message, "store.tail_missing")
+    if last.seq < copy.seq:
+        message = f"the log ends at seq {last.seq}; the head copied out at the session's end says {copy.seq}"
+        return Broken("I-7", last.seq + 1, message, "store.tail_missing")
+    return None
