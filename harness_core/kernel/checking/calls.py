@@ -42,14 +42,10 @@ class Calls:
     def __init__(self) -> None:
         self._roles: dict[str, _Role] = {}
         self._reserved: dict[str, int] = {}  # call id -> what its answer used, -1 while it is not known
-        self._just_reserved = ""  # by the event right before
         self._doubts: set[str] = set()
         self._settled: dict[str, str] = {}  # effect id -> outcome
 
     def see(self, event: Event) -> Iterator[Broken]:
-        before, self._just_reserved = self._just_reserved, ""
-        if before and (event.type, event.payload.get("callId")) != ("harness.model.called", before):
-            yield Broken("I-2", event.seq, f"the reservation for {before} was stored without its call")
         handler = _HANDLERS.get(event.type)
         if handler is not None:
             yield from handler(self, event)
@@ -79,7 +75,6 @@ class Calls:
         if call_id in self._reserved:
             yield Broken("I-27", event.seq, f"{call_id} is reserved for a second time")
         self._reserved[call_id] = -1
-        self._just_reserved = call_id
 
     def _called(self, event: Event) -> Iterator[Broken]:
         role, payload = self._role(event), event.payload

@@ -11,6 +11,7 @@ from harness_hookspecs.errors import StoreCorrupt
 from harness_hookspecs.store import Head, StoredEvent
 
 from .approvals import Approvals
+from .batches import Batches
 from .calls import Calls
 from .chain import Chain
 from .content import Contents
@@ -52,7 +53,9 @@ def check(history: History) -> Checked:
 def _findings(history: History, chain: Chain, contents: Contents) -> Iterator[Broken]:
     session_id = history.stream.partition(":")[2]
     approvals, outside = Approvals(session_id), Outside(history, session_id)
-    rules: tuple[_Rules, ...] = (Lifecycle(), Stages(), Requests(), Calls(), approvals, contents, outside)
+    rules: tuple[_Rules, ...] = (
+        Batches(), Lifecycle(), Stages(), Requests(), Calls(), approvals, contents, outside,
+    )  # fmt: skip
     try:
         for stored in history.events:
             broken = chain.prove(stored) or _other_than_copied(stored, history.copied_head)
