@@ -1,9 +1,10 @@
 """Orders on stdin, one JSON document a line; each is carried out in a process of its own and answered on stdout.
 
-An order ``{"phase", "failpoint", "meanwhile"}`` makes a child that plays that phase of the reference session in the
-folder this process was started in, with that ``HARNESS_FAILPOINT``; while a failpoint has stopped it, ``meanwhile`` is
-carried out. What the phase gives is printed with how the child ended. Children are forked from a process that has
-imported everything, which makes each cost hundredths of a second.
+An order ``{"phase", "failpoint", "meanwhile", "crashes"}`` makes a child that plays that phase of the reference session
+in the folder this process was started in, with that ``HARNESS_FAILPOINT``; while a failpoint has stopped it,
+``meanwhile`` is carried out. What the phase gives is printed with how the child ended; a phase that looks at the end
+gives what the checker finds broken, who is told how often an owner has died. ``{"plant"}`` puts a bug in on purpose.
+Children are forked from a process that has imported everything, which makes each cost hundredths of a second.
 
 A child writes outside of what is under test, as it happens: ``acks`` gets a line for each event it was told of,
 ``asked`` one for each call of the provider.
@@ -22,9 +23,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 
 from harness_core import Host
+from harness_core.kernel.checking.check import check
+from harness_core.kernel.checking.history import NOTHING, Broken, Happened, History
+from harness_core.shell.verify import copied_head
 from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.store import StoredEvent
 
@@ -45,7 +50,7 @@ def _append(name: str, line: str) -> None:
 
 
 def _acknowledged(event: StoredEvent) -> None:
-    _append("acks", json.dumps([event.seq, event.id, event.type, event.hash.hex()]))
+    _append("acks", json.dumps([event.seq, event.id]))
 
 
 def _open() -> Host:
@@ -108,9 +113,7 @@ def _is_final(document: Mapping[str, Any]) -> bool:
 
 def _settle(host: Host, effect_id: str) -> None:
     """Say of an effect in doubt what the file outside says."""
-    with open(os.environ["HARNESS_EFFECTS_FILE"], "ab+") as file:
-        file.seek(0)
-        happened = effect_id in {json.loads(line)["key"] for line in file}
+    happened = effect_id in {line["key"] for line in _lines(os.environ["HARNESS_EFFECTS_FILE"])}
     _append("settled", effect_id)
     if happened:
         host.settle(effect_id, "happened", value={"done": "as was seen"})
@@ -119,12 +122,34 @@ def _settle(host: Host, effect_id: str) -> None:
 
 
 def look(host: Host) -> Mapping[str, Any]:
-    """Nothing but a look, and what verification and a replay say."""
+    """Nothing but a look, and what a replay says."""
     [document] = host.sessions()
-    events = [[e.seq, e.id, e.type, e.hash.hex()] for e in host.events(document["id"])]
-    verified = host.verify(document["id"])["equal"]
     replayed = {mode: dict(host.replay(document["id"], mode)) for mode in ("skip-inference", "simulate")}
-    return {**document, "events": events, "verified": verified, "replayed": replayed}
+    return {**document, "replayed": replayed}
+
+
+def broken(host: Host, document: Mapping[str, Any], crashes: int) -> tuple[Broken, ...]:
+    """What the checker finds, given all that was written outside."""
+    stream = f"session:{document['id']}"
+    return check(
+        History(
+            stream,
+            host.store.read(stream),
+            host.store.head(stream),
+            copied_head(host._ports.files(host._opened.data_dir), document["id"]) or NOTHING,
+            host.store.blob,
+            acknowledged=[(seq, event_id) for seq, event_id in _lines("acks")],
+            happened=[Happened(line["tool"], line["key"]) for line in _lines(os.environ["HARNESS_EFFECTS_FILE"])],
+            crashes=crashes,
+            state_hash=document["state_hash"],
+        )
+    ).broken
+
+
+def _lines(name: str) -> list[Any]:
+    with open(name, "ab+") as file:
+        file.seek(0)
+        return [json.loads(line) for line in file]
 
 
 PHASES: Mapping[str, Callable[[Host], Mapping[str, Any]]] = {
@@ -145,6 +170,8 @@ def _play(order: Mapping[str, Any]) -> dict[str, Any]:
         host = _open()
         with host:
             document = dict(PHASES[order["phase"]](host))
+            if order["phase"] in ("finish", "look"):
+                document["broken"] = broken(host, document, order.get("crashes", 0))
             reached = dict(host._ports.failpoints.reached)
     except HarnessError as error:
         return {"error": error.code, "message": error.message}
@@ -214,6 +241,8 @@ def main() -> None:
         order = json.loads(line)
         if "import" in order:
             _prepare(order["import"])
+        if "plant" in order:
+            importlib.import_module(order["plant"]).plant(pytest.MonkeyPatch())
         sys.stdout.write(json.dumps(_carry_out(order) if "phase" in order else {}) + "\n")
         sys.stdout.flush()
 

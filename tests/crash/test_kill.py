@@ -1,139 +1,25 @@
-"""A session is killed, broken or stopped at every boundary there is; whoever goes on comes to the same end.
-
-What happened is judged from outside: by the lines that the tools leave in a file of their own, by what the process had
-said to be committed, and by how often the model was asked.
-"""
+"""A session is killed, broken or stopped at every boundary there is; whoever goes on comes to the same end."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness_core.shell.ports.failpoints import FAILPOINTS
+from tests.crash.killing import PHASES, Driver, Reference
 from tests.reference import HARNESS, REFERENCE, Site, one_stage, says, write_reference, write_site
-
-PHASES = ("begin", "answer", "resume")
-KEPT = ("data", "state", "effects.jsonl", "project/acks", "project/asked", "project/settled")
-
-
-class Driver:
-    """The process that plays phases, and the place it plays them in."""
-
-    def __init__(self, site: Site) -> None:
-        self.site, self.root = site, site.project.parent
-        self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("driver.py"))],
-            cwd=site.project, env=site.process_env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def __call__(self, **order: Any) -> dict[str, Any]:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return answer
-
-    def keep(self, name: str) -> None:
-        """Remember how everything is now."""
-        _copy(self.root, self.root / "kept" / name)
-
-    def restore(self, name: str) -> None:
-        """Make everything as it was then."""
-        for part in KEPT:
-            shutil.rmtree(self.root / part, ignore_errors=True)
-            (self.root / part).unlink(missing_ok=True)
-        _copy(self.root / "kept" / name, self.root)
-
-    def lines(self, name: str) -> list[Any]:
-        """What children wrote outside, a line each."""
-        file = self.site.project / name
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-    def close(self) -> None:
-        self.process.communicate()
-
-
-def _copy(source: Path, target: Path) -> None:
-    for part in KEPT:
-        if (source / part).is_dir():
-            shutil.copytree(source / part, target / part)
-        elif (source / part).exists():
-            (target / part).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source / part, target / part)
-
-
-class Reference:
-    """The session undisturbed: its end, and how often each phase reaches each boundary."""
-
-    def __init__(self, root: Path) -> None:
-        self.driver = Driver(write_reference(root, probes=False))
-        self.reached: dict[str, dict[str, int]] = {}
-        for phase in PHASES:
-            self.driver.keep(phase)
-            played = self.driver(phase=phase)
-            assert "document" in played, played
-            self.reached[phase] = played["reached"]
-            self.driver(**{"import": played["modules"]})
-        looked = self.driver(phase="look")
-        self.driver(**{"import": looked["modules"]})
-        self.end = looked["document"]
-        assert self.end["status"] == "completed"
-        assert all(replayed["equal"] for replayed in self.end["replayed"].values())
-
-    def disturbed(self, phase: str, failpoint: str, **more: Any) -> dict[str, Any]:
-        """How the child ended that plays a phase with that failpoint."""
-        self.driver.restore(phase)
-        return self.driver(phase=phase, failpoint=failpoint, **more)
-
-    def check(self, disturbances: int) -> None:
-        """Somebody goes on, at once, to the same end; nothing was lost and nothing happened too often."""
-        ended = self.driver(phase="finish")
-        assert "document" in ended, ended
-        assert ended["seconds"] < 10.0  # hundredths on a quiet machine; a lease would have to run out first
-        document = ended["document"]
-        assert (document["status"], document["state_hash"]) == ("completed", self.end["state_hash"])
-        assert document["verified"]
-        assert document["replayed"]["skip-inference"]["equal"]
-        self._check_simulated(document["replayed"]["simulate"]["diverged"])
-        stored = [tuple(event) for event in document["events"]]
-        assert {tuple(line) for line in self.driver.lines("acks")} <= set(stored)
-        assert _failed_tools(document) == _failed_tools(self.end)  # what stops a session is no result of a call
-        self._check_effects(disturbances)
-        asked = Counter(map(tuple, self.driver.lines("asked")))
-        assert len(asked) == 6 and all(count <= 1 + disturbances for count in asked.values())
-
-    def _check_simulated(self, diverged: Any) -> None:
-        """A boundary that raises belongs to no program: where the log tells of it, a simulation cannot follow."""
-        assert diverged is None or diverged["recorded"]["payload"]["error"]["code"] == "failpoint.raised", diverged
-
-    def _check_effects(self, disturbances: int) -> None:
-        effects = self.driver.site.effects()
-        for note in "abcde":
-            lines = [line for line in effects if line["args"]["note"] == note]
-            assert len({line["key"] for line in lines}) == 1
-            assert len(lines) <= (1 + disturbances if lines[0]["tool"] == "effects_pure" else 1)
-
-
-def _failed_tools(document: Mapping[str, Any]) -> int:
-    return sum(event_type == "harness.tool_call.failed" for _, _, event_type, _ in document["events"])
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
-    root = tmp_path_factory.mktemp("reference")
-    played = Reference(root)
-    yield played
-    played.driver.close()
+    with Driver(write_reference(tmp_path_factory.mktemp("reference"), probes=False)) as driver:
+        yield Reference(driver)
 
 
 def test_the_reference_session_reaches_every_failpoint(reference: Reference) -> None:
