@@ -1,0 +1,121 @@
+"""Ways to look for a bug: a place and a seed in, what is found to be wrong there out, nothing where nothing is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from harness_core.kernel.evolve import evolve
+from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.snapshot import snapshot_of
+from harness_core.kernel.state import SessionState
+from harness_core.shell import snapshots
+from harness_core.shell.redaction import MARK, ChunkRedactor, Redactor
+from harness_hookspecs.contracts.rules import failing_rules
+from harness_hookspecs.contracts.store import StoreContract
+from harness_hookspecs.errors import HarnessError, Refused
+from harness_hookspecs.store import Draft, Store
+from harness_store_memory.settings import Settings
+from harness_store_memory.store import open_store
+from harness_tool_filesystem import paths
+from tests.reference import Site
+from tests.simulation.storm import CALM, CANCEL, CRASH, DENIED, FOREIGN, JUMPS, Weather, judged, play
+
+__all__ = ["HUNTS", "Hunt"]
+
+Hunt = Callable[[Site, int], Iterable[Any]]
+"""A seed that finds nothing gives nothing; an error that no weather excuses is a find, too."""
+
+
+def _in(weather: Weather) -> Hunt:
+    def hunt(site: Site, seed: int) -> Iterable[Any]:
+        try:
+            return judged(play(site, seed, weather), weather)
+        except (HarnessError, AssertionError) as error:
+            return [error]
+
+    return hunt
+
+
+calm, foreign, cancel, crash, jumps, denied = map(_in, (CALM, FOREIGN, CANCEL, CRASH, JUMPS, DENIED))
+
+
+# ------------------------------------------------------------------------------------- things between two owners
+
+
+def _stale_snapshot(store: Store, stream: str) -> None:
+    """A snapshot that says it stands at the end and was made of another log, which was a little shorter."""
+    state, end = SessionState(session_id=stream.partition(":")[2]), store.head(stream).seq
+    for stored in store.read(stream, until=end - 6):
+        evolve(state, decoded(stored))
+    state.seq = end
+    store.put_snapshot(stream, end, snapshots._maker(), bytes(32) + snapshot_of(state))
+
+
+snapshot = _in(CALM._replace(between=_stale_snapshot))
+
+
+def newer(site: Site, seed: int) -> Iterable[Any]:
+    """A newer version has written between two owners; whoever does not know its events may not go on."""
+
+    def write(store: Store, stream: str) -> None:
+        draft = Draft(f"newer-{seed}-{store.head(stream).seq}", "session.paint", 1, "system", _THEN, b"{}", b"{}")
+        store.append(stream, [draft], expected_seq=None)
+
+    try:
+        played = play(site, seed, CALM._replace(between=write))
+    except HarnessError as error:
+        return [] if error.code == "store.newer_events" else [error]
+    return [f"{played.status} with events of another version"]
+
+
+_THEN = "2026-01-01T00:00:00.000Z"
+
+
+# ---------------------------------------------------------------------------------------------- contracts
+
+
+def contract(site: Site, seed: int) -> Iterable[Any]:
+    """The rules of the store's contract about heads and keys."""
+    rules = {"store.expected_seq", "store.race", "store.keys_repeat", "store.key_conflict"}
+    return failing_rules(StoreContract, lambda suite: open_store(Settings(), suite.host), only=rules)
+
+
+def chunks(site: Site, seed: int) -> Iterable[Any]:
+    """A secret in a text that arrives in pieces."""
+    chance = random.Random(seed)
+    secret, redactor = f"secret-{chance.getrandbits(64):x}", Redactor()
+    redactor.register(secret)
+    text, stream, shown = f"The key is {secret}, keep it.", ChunkRedactor(redactor), ""
+    while text:
+        length = chance.randint(1, 9)
+        shown, text = shown + stream.feed(text[:length]), text[length:]
+    shown += stream.rest()
+    return [] if shown == f"The key is {MARK}, keep it." else [shown]
+
+
+def ways(site: Site, seed: int) -> Iterable[Any]:
+    """A path of random parts; one that climbs is refused, wherever it would come out."""
+    chance = random.Random(seed)
+    path = "/".join(chance.choices(("..", "project-old", "a", ".", "b"), k=chance.randint(1, 4)))
+    try:
+        found = paths.parse_path(path)
+    except Refused:
+        return [] if ".." in path.split("/") else [path]
+    return [f"{path} is taken for {found}"] if ".." in path.split("/") else []
+
+
+HUNTS: Mapping[str, Hunt] = {
+    "calm": calm,
+    "foreign": foreign,
+    "cancel": cancel,
+    "crash": crash,
+    "jumps": jumps,
+    "denied": denied,
+    "snapshot": snapshot,
+    "newer": newer,
+    "contract": contract,
+    "chunks": chunks,
+    "paths": ways,
+}
