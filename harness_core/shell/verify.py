@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from harness_core.kernel.checking.check import check
 from harness_core.kernel.checking.history import NOTHING, Broken, Checked, History
 from harness_hookspecs.errors import StoreCorrupt
 from harness_hookspecs.host import Files
-from harness_hookspecs.store import Head, Store
+from harness_hookspecs.store import Head, Store, StoredEvent
 
 __all__ = ["copied_head", "verify"]
 
@@ -49,7 +50,7 @@ def verify(store: Store, session_id: str, files: Files) -> dict[str, Any]:
     try:
         head = store.head(stream)
         copy = copied_head(files, session_id) or NOTHING
-        checked = check(History(stream, store.read(stream), head, copy, store.blob))
+        checked = check(History(stream, _events(store, stream, head), head, copy, store.blob))
     except StoreCorrupt as error:
         unread = Broken("I-14", error.facts.get("seq") or 1, error.message, error.code)
         checked = Checked((unread,), NOTHING, contents=0, prompts=0)
@@ -66,6 +67,13 @@ def verify(store: Store, session_id: str, files: Files) -> dict[str, Any]:
         "bad": broken[0] if broken else None,
         "broken": broken,
     }
+
+
+def _events(store: Store, stream: str, head: Head) -> Iterator[StoredEvent]:
+    """Up to the head, for whoever owns the session may append meanwhile, and what stands behind a head that stays."""
+    yield from store.read(stream, until=head.seq)
+    if store.head(stream) == head:
+        yield from store.read(stream, after=head.seq)
 
 
 def _head(head: Head) -> dict[str, Any]:

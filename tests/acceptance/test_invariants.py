@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import attrs
@@ -13,10 +14,14 @@ from harness_core import Host
 from harness_core.kernel.checking.check import MAX_FINDINGS, check
 from harness_core.kernel.checking.history import Broken, Happened, History
 from harness_core.kernel.facts import effect_id
+from harness_core.shell.verify import verify
+from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.errors import NotFound, StoreCorrupt
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft, Head, StoredEvent
 from harness_store_memory.log import chained
+from harness_store_memory.settings import Settings
+from harness_store_memory.store import MemoryStore, open_store
 from tests.reference import REFERENCE, write_reference
 
 MEMORY = {"store": {"plugin": "memory"}}
@@ -186,6 +191,7 @@ def _spent(log: Log) -> int:
 
 
 CHANGES: dict[str, tuple[str, Callable[[Log], int]]] = {
+    "an event in the middle of a batch": ("I-2", lambda log: log.again(log.at("harness.model.responded"))),
     "a reservation without its call": ("I-2", lambda log: log.drop(log.at("harness.model.called"))),
     "a command twice": ("I-5", lambda log: log.again(log.at("command.received"))),
     "an id twice": ("I-5", lambda log: log.envelope(8, id=log.events[7][0].id)),
@@ -294,6 +300,47 @@ def test_what_a_chain_does_not_prove_is_found_and_nothing_after_it(recorded: Rec
         raise StoreCorrupt("the page cannot be read", code="store.corrupt")
 
     assert broken(events=stops()) == [("I-14", 5)]
+
+
+class Growing:
+    """A store in which somebody appends an event whenever its head was looked at, or puts one in behind the head."""
+
+    def __init__(self, store: MemoryStore, *, hidden: bool) -> None:
+        self._store, self._hidden = store, hidden
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def head(self, stream: str) -> Head:
+        head = self._store.head(stream)
+        more = Draft(f"more-{head.seq}", "effect.ignored", 1, "system", "2026-01-01T00:00:00.000Z", b"{}", IGNORED)
+        if not self._hidden:
+            self._store.append(stream, [more], expected_seq=None)
+        elif len(list(self._store.read(stream))) == head.seq:
+            log = self._store._log
+            log.streams[stream].events += chained(stream, head, log.last_position, [more])
+        return head
+
+
+IGNORED = b'{"effect_id":"eff_0","reason":"late"}'
+
+
+@pytest.mark.inv("I-7")
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_log_that_grows_while_it_is_looked_at_is_whole_and_one_that_says_more_than_its_head_is_not(
+    hidden: bool, recorded: Recorded, tmp_path: Path
+) -> None:
+    host = FakeHost(tmp_path)
+    store = open_store(Settings(), host)
+    drafts = [draft._replace(payload=dumps(payload)) for draft, payload in Log(recorded.history).events]
+    for content in recorded.content.values():
+        store.put_blob(content)
+    stream = recorded.history.stream
+    store.append(stream, drafts, expected_seq=0)
+    growing: Any = Growing(store, hidden=hidden)
+    found = verify(growing, stream.removeprefix("session:"), host.ports.files(tmp_path))
+    assert found["equal"] is not hidden
+    assert [one["invariant"] for one in found["broken"]] == (["I-7"] if hidden else [])
 
 
 @pytest.mark.inv("I-40")
