@@ -11,7 +11,9 @@ from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.snapshot import snapshot_of
 from harness_core.kernel.state import SessionState
 from harness_core.shell import snapshots
+from harness_core.shell.machine import SessionMachine
 from harness_core.shell.redaction import MARK, ChunkRedactor, Redactor
+from harness_core.shell.snapshots import fold_on
 from harness_hookspecs.contracts.rules import failing_rules
 from harness_hookspecs.contracts.store import StoreContract
 from harness_hookspecs.errors import HarnessError, Refused
@@ -53,7 +55,14 @@ def _stale_snapshot(store: Store, stream: str) -> None:
     store.put_snapshot(stream, end, snapshots._maker(), bytes(32) + snapshot_of(state))
 
 
-snapshot = _in(CALM._replace(between=_stale_snapshot))
+def _snapshots(store: Store, stream: str) -> None:
+    """What a long log has many of: the next owner goes on from one."""
+    nothing: Any = None
+    fold_on(store, SessionMachine(stream.partition(":")[2], nothing, store.blob), events_apart=7)
+
+
+stale = _in(CALM._replace(between=_stale_snapshot))
+cached = _in(CRASH._replace(between=_snapshots))
 
 
 def newer(site: Site, seed: int) -> Iterable[Any]:
@@ -113,7 +122,8 @@ HUNTS: Mapping[str, Hunt] = {
     "crash": crash,
     "jumps": jumps,
     "denied": denied,
-    "snapshot": snapshot,
+    "stale snapshot": stale,
+    "snapshots": cached,
     "newer": newer,
     "contract": contract,
     "chunks": chunks,

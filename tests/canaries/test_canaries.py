@@ -23,7 +23,7 @@ from tests.simulation import storm
 SEEDS = 1_000
 """Within so many seeds a bug must be found; nearly all are found by one of the first."""
 
-QUIET = 200 if os.environ.get("HARNESS_TEST_PROFILE") == "deep" else 5
+QUIET = 200 if os.environ.get("HARNESS_TEST_PROFILE") == "deep" else 10
 """With so many seeds each way to look is tried where no bug is."""
 
 FOUND_BY = {
@@ -50,7 +50,8 @@ FOUND_BY = {
     "result_forgotten": "crash",
     "result_twice": "calm",
     "seq_outside": "foreign",
-    "snapshot_trusted": "snapshot",
+    "snapshot_forgets": "snapshots",
+    "snapshot_trusted": "stale snapshot",
     "time_of_day": "jumps",
 }
 KILLED = ("commit_late",)
