@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness_core.kernel.facts import Event, Fact
+from harness_core.kernel.facts import Event, Fact, effect_id
 from harness_core.kernel.projections.event import decoded
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import StoredEvent
 
-from .dispatcher import effect_id
 from .replay import Difference
 
 __all__ = ["Record", "call_id_of"]
