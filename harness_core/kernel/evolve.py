@@ -19,15 +19,16 @@ HANDLERS: dict[str, Handler] = {}
 
 def evolve(state: SessionState, event: Event) -> None:
     """Fold ``event``; a type nobody knows, or knows only in another version, is marked and skipped (B-92)."""
-    version, keep, handler = _KNOWN.get(event.type, _UNKNOWN)
-    if event.version == version:
-        if keep is not None:
+    event_type = event.type
+    known = EVENTS.get(event_type)
+    if known is not None and event.version == known.version:
+        if (keep := KEEP.get(event_type)) is not None:
             keep(state, event)
-        if handler is not None:
+        if (handler := HANDLERS.get(event_type)) is not None:
             handler(state, event)
         state.causes.last_id = event.id
-    elif event.type not in state.unknown_types:
-        state.unknown_types.append(event.type)
+    elif event_type not in state.unknown_types:
+        state.unknown_types.append(event_type)
     state.seq, state.updated_at = event.seq, event.timestamp
 
 
@@ -395,6 +396,3 @@ def _exhausted(state: SessionState, event: Event) -> None:
 def _raised(state: SessionState, event: Event) -> None:
     state.budget.update(event.payload["limits"])
     state.exhausted = None
-
-
-_KNOWN = {kind: (known.version, KEEP.get(kind), HANDLERS.get(kind)) for kind, known in EVENTS.items()}

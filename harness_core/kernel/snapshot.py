@@ -8,7 +8,7 @@ import attrs
 
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 
-from .state import Approval, Failure, OpenRequest, SessionState, Usage, Visit
+from .state import Approval, Causes, Failure, OpenRequest, SessionState, Usage, Visit
 
 __all__ = ["snapshot_of", "state_of"]
 
@@ -24,6 +24,7 @@ def snapshot_of(state: SessionState) -> bytes:
     """
     document = attrs.asdict(state)
     document["pending"] = [*state.pending]
+    document["role_calls"] = {name: one.effect_id for name, one in state.role_calls.items()}
     document["commands"] = sorted(state.commands)
     return dumps(document)
 
@@ -37,11 +38,14 @@ def state_of(snapshot: bytes) -> SessionState:
     """
     found = loads_trusted(snapshot)
     approvals = {name: Approval(**one) for name, one in found["approvals"].items()}
+    requests = {name: _request(one) for name, one in found["open"].items()}
     restored = {
         "visit": _visit(found["visit"]),
-        "open": {name: _request(one) for name, one in found["open"].items()},
+        "open": requests,
+        "role_calls": {name: requests[effect_id] for name, effect_id in found["role_calls"].items()},  # the same ones
         "approvals": approvals,
-        "pending": {name: approvals[name] for name in found["pending"]},  # the same ones: an end is told to one of both
+        "pending": {name: approvals[name] for name in found["pending"]},  # and here: an end is told to one of both
+        "causes": Causes(**found["causes"]),
         "commands": set(found["commands"]),
         "usage": Usage(**found["usage"]),
         "failure": _failure(found["failure"]),

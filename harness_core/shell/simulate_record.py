@@ -99,10 +99,13 @@ class Record:
         return (one for one in self._of_call.get(role_call_id, ()) if one.seq > self.seq and one.type == event_type)
 
     def model_call(self, role_call_id: str, turn: int, taken: set[int]) -> Event | None:
-        """The intent of a model call of that turn that has happened and waits for its answer."""
+        """The intent of a model call of that turn that has happened and waits for its answer; the latest of each call,
+        since one whose answer was lost is asked again."""
+        latest: dict[str, Event] = {}
         for event in self._of_call.get(role_call_id, ()):
-            if event.type != "harness.model.called" or event.seq > self.seq or event.payload["turn"] != turn:
-                continue
+            if event.type == "harness.model.called" and event.seq <= self.seq and event.payload["turn"] == turn:
+                latest[call_id_of(event)] = event
+        for event in latest.values():
             answer = self._answers.get(event.seq)
             if event.seq not in taken and (answer is None or answer.seq > self.seq):
                 return event

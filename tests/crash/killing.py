@@ -103,7 +103,7 @@ class Reference:
         document = ended["document"]
         assert (document["status"], document["state_hash"]) == ("completed", self.end["state_hash"])
         assert not document["broken"], document["broken"]
-        assert [one["diverged"] for one in document["replayed"].values()] == [None, None]
+        assert [one["diverged"] for one in document["replayed"].values()] == [None, None], document["replayed"]
         assert {line["args"]["note"] for line in self.driver.site.effects()} == set("abcde")
         asked = Counter(map(tuple, self.driver.lines("asked")))
         assert len(asked) == 6 and all(count <= 1 + disturbances for count in asked.values())

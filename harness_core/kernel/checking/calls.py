@@ -10,7 +10,7 @@ import attrs
 from harness_core.kernel.facts import Event, effect_id
 from harness_hookspecs.kit.canonical import digest
 
-from .history import Broken
+from .history import Broken, Payload
 
 __all__ = ["Calls"]
 
@@ -31,7 +31,7 @@ class _Role:
 
     tools: dict[str, _Tool] = attrs.Factory(dict)  # by call id
     refused: set[str] = attrs.Factory(set)  # calls that failed before they were started
-    models: dict[str, bool] = attrs.Factory(dict)  # call id -> whether its result is awaited
+    models: dict[str, Payload | None] = attrs.Factory(dict)  # call id -> its question, as long as it has no answer
     turns: set[tuple[str, int]] = attrs.Factory(set)
     asked: dict[str, str] = attrs.Factory(dict)  # call id -> the tool that a model asked for
 
@@ -64,7 +64,7 @@ class Calls:
         if role is None or event.type == "role.failed":  # what it leaves open is ignored when it comes
             return
         left = [call for call, tool in role.tools.items() if tool.open]
-        left += [call for call, awaited in role.models.items() if awaited]
+        left += [call for call, question in role.models.items() if question is not None]
         if left:
             yield Broken("I-17", event.seq, f"a role call returned without the result of {', '.join(left)}")
 
@@ -83,9 +83,12 @@ class Calls:
             yield Broken("I-27", event.seq, f"the call {call_id} has nothing reserved")
         if role is None:
             return
-        if call_id in role.models or turn in role.turns:
+        lost = role.models.get(call_id)
+        if lost is None and (call_id in role.models or turn in role.turns):
             yield Broken("I-16", event.seq, f"turn {turn[1]} is asked for a second time")
-        role.models[call_id] = True
+        elif lost not in (None, payload):
+            yield Broken("I-16", event.seq, f"{call_id} is asked again, and something else than before")
+        role.models[call_id] = payload
         role.turns.add(turn)
 
     def _answered(self, event: Event) -> Iterator[Broken]:
@@ -94,9 +97,9 @@ class Calls:
             return
         if call_id not in role.models:
             yield Broken("I-15", event.seq, f"{event.type} answers {call_id}, which nobody asked")
-        elif not role.models[call_id]:
+        elif role.models[call_id] is None:
             yield Broken("I-17", event.seq, f"{event.type} is a second answer to {call_id}")
-        role.models[call_id] = False
+        role.models[call_id] = None
         if event.type == "harness.model.responded":
             response = event.payload["response"]
             role.asked |= {call["callId"]: call["toolName"] for call in response.get("toolCalls", ())}
