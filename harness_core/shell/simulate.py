@@ -338,11 +338,9 @@ class _Simulation:
 
     def is_asking(self, approval_id: str) -> bool:
         """Whether somebody is being asked: until the record says that the call suspends."""
-        event, approval = self.record.next, self.state.approvals[approval_id]
-        role_call_id = approval.payload.get("role_call_id")
-        return not (
-            event is not None and event.type == "role.suspended" and event.refs.get("role_call_id") == role_call_id
-        )
+        event, asked = self.record.next, self.state.approvals[approval_id].payload
+        suspends = event is not None and event.type == "role.suspended" and event.refs
+        return not suspends or suspends.get("role_call_id") != asked.get("role_call_id")
 
 
 class SimulatedLoop:
@@ -398,5 +396,5 @@ def _is_of_role(event: Event) -> bool:
 
 def _is_about(event: Event, fact: Fact) -> bool:
     """Whether a fact stands where the event does: of the same kind, in the same role call, about the same call."""
-    same_call = fact.refs.get("role_call_id") == event.refs.get("role_call_id")
-    return fact.type == event.type and same_call and call_id_of(fact) == call_id_of(event)
+    one, other = ((it.type, it.refs.get("role_call_id"), call_id_of(it)) for it in (event, fact))
+    return one == other

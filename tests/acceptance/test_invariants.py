@@ -117,6 +117,15 @@ def _start_again(log: Log, effect_class: str) -> int:
     return log.again(index, at=log.at("harness.tool_call.succeeded", callId=log.events[index][1]["callId"]))
 
 
+def _before_its_answer(log: Log) -> int:
+    """Of two calls of one answer one comes into the log before the answer."""
+    index = log.at("harness.tool_call.started", caller="model")
+    started = log.events.pop(index)
+    answered = max(at for at in range(index) if log.events[at][0].type == "harness.model.responded")
+    log.events.insert(answered, started)
+    return answered + 1
+
+
 def _cancelled(log: Log) -> int:
     """A cancel is received in the middle, and the session goes on."""
     index = log.at("command.received")
@@ -206,6 +215,7 @@ CHANGES: dict[str, tuple[str, Callable[[Log], int]]] = {
     "an answer to no question": (
         "I-15", lambda log: _without_intent(log, "harness.model.called", "harness.model.responded"),
     ),
+    "a call before the answer that asks for it": ("I-15", _before_its_answer),
     "arguments of another digest": (
         "I-15", lambda log: log.change(log.at("harness.tool_call.started"), argsDigest="0" * 64),
     ),

@@ -12,7 +12,7 @@ __all__ = ["plant"]
 
 def plant(patch: pytest.MonkeyPatch) -> None:
     """Put the bug in."""
-    patch.setattr(RoleCallRecorder, "drain", _drain)
+    patch.setattr(RoleCallRecorder, "_drain", _drain)
 
 
 def _drain(self: RoleCallRecorder) -> tuple[tuple[Fact, ...], dict[str, bytes]]:

@@ -123,6 +123,8 @@ class Calls:
         yield from _arguments(event)
         if role is None:
             return
+        if payload["caller"] == "model" and call_id not in role.asked:
+            yield Broken("I-15", event.seq, f"{call_id} is started, and no answer of the model asks for it")
         if role.asked.get(call_id, name) != name:
             yield Broken("I-25", event.seq, f"the model asked for {role.asked[call_id]}, and {name} is started")
         before = role.tools.get(call_id)
