@@ -17,7 +17,7 @@ import pytest
 import harness_core
 from harness_core import Host
 from harness_core.kernel import upcast as upcast_module
-from harness_core.kernel.upcast import UPCASTERS, upcast
+from harness_core.kernel.upcast import UPCASTERS, Upcaster, upcast
 from harness_core.shell.snapshots import _FOLDING
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.errors import StoreError
@@ -101,8 +101,11 @@ def test_an_older_payload_is_read_in_the_form_of_today_and_left_as_it_is(case: s
 
 @pytest.mark.inv("I-11")
 def test_many_versions_are_read_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_by(version: int) -> Upcaster:
+        return lambda old: {"read": [*old["read"], version]}
+
     for version in (1, 2, 3):
-        monkeypatch.setitem(UPCASTERS, ("a.thing", version), lambda old, own=version: {"read": [*old["read"], own]})
+        monkeypatch.setitem(UPCASTERS, ("a.thing", version), read_by(version))
     assert upcast("a.thing", 1, {"read": []}) == (4, {"read": [1, 2, 3]})
     assert upcast("a.thing", 3, {"read": []}) == (4, {"read": [3]})
 
@@ -126,7 +129,7 @@ def test_a_history_of_the_older_version_folds_to_the_document_of_today(name: str
     assert name in names(version)
     history = read_history(version, name)
     drafts = drafts_of(list(history.events))
-    assert drafts != [event[3:10] for event in history.events]
+    assert [tuple(draft)[:7] for draft in drafts] != [event[3:10] for event in history.events]
     store = MemoryStore(Log(), FakeHost(tmp_path).ports)
     stream = history.events[0].stream
     store.append(stream, drafts, expected_seq=0, blobs=history.blobs)

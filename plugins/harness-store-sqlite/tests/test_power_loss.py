@@ -61,14 +61,14 @@ def recorded(disk: Any, folder: Path, seed: int, synchronous: Synchronous, patch
     disk.note("done")
     states, reading = [state_of(store, blobs)], None
     for _ in range(WORKS):
-        work = draw.choice([_append, _append, _append, _batch, _content, _take, _snapshot, None, "read"])
-        if work is None:
+        work = draw.choice([_append, _append, _append, _batch, _content, _take, _snapshot, "open", "read"])
+        if callable(work):
+            work(store, draw, blobs)
+        elif work == "open":
             store.close()
             store = open_store(settings, host, database=disk.database)
-        elif work == "read":  # a reader in the middle of a page keeps the write-ahead log from beginning anew
+        else:  # a reader in the middle of a page keeps the write-ahead log from beginning anew
             reading = store._readers._connect().execute("SELECT seq FROM events") if reading is None else None
-        else:
-            work(store, draw, blobs)
         disk.note("done")
         states.append(state_of(store, blobs))
     store.close()
