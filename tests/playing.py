@@ -38,6 +38,7 @@ __all__ = [
     "OneCall",
     "Play",
     "definition",
+    "event_of",
     "retry",
     "stage",
 ]

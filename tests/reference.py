@@ -32,6 +32,7 @@ __all__ = [
     "one_stage",
     "payloads",
     "says",
+    "trust",
     "types_of",
     "write_reference",
     "write_site",

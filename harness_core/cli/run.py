@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
     from .progress import Progress
 
-__all__ = ["cancel", "follow", "pause", "resume", "run"]
+__all__ = [
+    "budget_option",
+    "cancel",
+    "follow",
+    "on_ask_option",
+    "pause",
+    "resume",
+    "run",
+    "set_option",
+    "yolo_of",
+    "yolo_options",
+]
 
 _MAX_TEXT_BYTES = 16 * 1024 * 1024
 _AUTO = "auto"
@@ -50,13 +61,26 @@ def budget_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+def set_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--set KEY=VALUE``, as often as needed."""
+    said = "Set a key of the configuration."
+    return click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help=said)(command)
+
+
+def yolo_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--yolo`` and ``--yolo-destructive``; see ``yolo_of``."""
+    more = click.option("--yolo-destructive", is_flag=True, help="With --yolo: for destructive tools as well.")
+    return click.option("--yolo", is_flag=True, help="Answer approvals with yes, but for destructive tools (T4).")(
+        more(command)
+    )
+
+
 @click.command()
 @click.argument("words", metavar="TEXT|-", nargs=-1, required=True)
 @click.option("--model", metavar="M", help="The model that answers in every stage.")
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a key of the configuration.")
+@set_option
 @on_ask_option("what run.on_ask says")
-@click.option("--yolo", is_flag=True, help="Answer approvals with yes, but for destructive tools (T4).")
-@click.option("--yolo-destructive", is_flag=True, help="With --yolo: for destructive tools as well.")
+@yolo_options
 @budget_option
 @click.option("--seed", type=Whole(0, 2**32 - 1), metavar="N", help="Seed of the replies; else one is drawn.")
 @json_option
@@ -72,11 +96,9 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
     text = _text(words)
     begin: dict[str, Any] = {
         "budget": budget_of(given["budget"]),
-        "yolo": _yolo(yolo=given["yolo"], destructive=given["yolo_destructive"]),
+        "yolo": yolo_of(yolo=given["yolo"], destructive=given["yolo_destructive"]),
         "seed": given["seed"],
     }
-    if begin["yolo"] != "off":
-        complain(f"YOLO: {_YOLO[begin['yolo']]}; each use is logged, validation and sandbox stay as they are")
     overrides = {**model_overrides(ctx, given["model"]), **settings_of(given["settings"])}
 
     def start(host: Host, _: Progress) -> str:
@@ -176,10 +198,14 @@ def _stdin() -> str:
         raise usage_error(f"the text on stdin is not UTF-8, first at byte {error.start}") from error
 
 
-def _yolo(*, yolo: bool, destructive: bool) -> str:
+def yolo_of(*, yolo: bool, destructive: bool) -> str:
+    """What the flags mean, for ``Host.run``; a person who gives them is told on stderr what that is."""
     if destructive and not yolo:
         raise usage_error("--yolo-destructive only goes with --yolo")
-    return "destructive" if destructive else "on" if yolo else "off"
+    found = "destructive" if destructive else "on" if yolo else "off"
+    if found != "off":
+        complain(f"YOLO: {_YOLO[found]}; each use is logged, validation and sandbox stay as they are")
+    return found
 
 
 # -- following a session ---

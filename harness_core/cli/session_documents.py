@@ -18,6 +18,7 @@ __all__ = [
     "Session",
     "Sessions",
     "Trace",
+    "Tree",
     "Verify",
     "schemas",
     "schemas_of",
@@ -59,7 +60,7 @@ class _Session(Document):
     stage: str | None = Field(description="The stage it is in, or was in last.")
     title: str = Field(description="The beginning of what was asked.")
     project: str = Field(description="The folder that holds .harness.")
-    parent_id: str | None = Field(description="The session that started it.")
+    parent_id: str | None = Field(description="The session that it is a fork of, or that started it.")
     created_at: str = Field(description="UTC.")
     updated_at: str = Field(description="UTC, of the last event.")
     last_seq: int = Field(description="How many events it has.")
@@ -92,6 +93,28 @@ class Sessions(Document):
     schema_: Literal["harness.sessions/1"] = Field(alias="schema")
     items: list[Session] = Field(description="The sessions.")
     hidden: Hidden = Field(description="What is left out.")
+
+
+class Branch(Document):
+    """A session among those that come from one."""
+
+    id: str = Field(description="The session.")
+    parent_id: str | None = Field(description="The session that it is a fork of, or that started it.")
+    depth: int = Field(description="How many sessions of this tree stand above it.")
+    forked_at: int | None = Field(description="Seq of the parent's event that it is a fork from; null for no fork.")
+    status: Status = Field(description="The state.")
+    stage: str | None = Field(description="The stage it is in, or was in last.")
+    title: str = Field(description="The beginning of what was asked.")
+    created_at: str = Field(description="UTC.")
+    last_seq: int = Field(description="How many events it has.")
+
+
+class Tree(Document):
+    """What a session comes from and what comes from it."""
+
+    schema_: Literal["harness.tree/1"] = Field(alias="schema")
+    session_id: str = Field(description="The session.")
+    items: list[Branch] = Field(description="The oldest ancestor, then each session before those that come from it.")
 
 
 class Event(Document):
@@ -194,6 +217,7 @@ class Replay(Document):
 DOCUMENTS: tuple[type[Document], ...] = (
     Session,
     Sessions,
+    Tree,
     Event,
     Trace,
     Verify,

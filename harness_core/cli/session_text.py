@@ -166,6 +166,7 @@ def session_text(
     pairs = [
         ("session", document["id"]),
         ("title", document["title"]),
+        *([("fork of", document["parent_id"])] if document["parent_id"] is not None else ()),
         ("status", document["status"]),
         ("stage", document["stage"] or "-"),
         ("project", document["project"]),

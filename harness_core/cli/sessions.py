@@ -1,19 +1,25 @@
-"""``harness sessions``: the index of sessions, and one session's document as it is or as it was at an event."""
+"""``harness sessions``: the index of sessions, one session as it is or as it was at an event, and forks of one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from .hosting import open_host
+from .hosting import budget_of, open_host, recorded_flags, settings_of
 from .named import session_argument
 from .noun import NounGroup
 from .numbers import Whole
 from .output import emit, json_option, tabled
+from .run import budget_option, follow, on_ask_option, set_option, yolo_of, yolo_options
 from .session_text import Beside, project_names, session_text, short, stage_with_context
 from .waiting import budget_reached
+
+if TYPE_CHECKING:
+    from harness_core.shell.host import Host
+
+    from .progress import Progress
 
 __all__ = ["STATUSES", "sessions"]
 
@@ -23,7 +29,7 @@ STATUSES: Final = ("created", "active", "paused", "awaiting_approval", "failed",
 
 @click.group(cls=NounGroup, default="list")
 def sessions() -> None:
-    """List and show sessions."""
+    """List, show and fork sessions."""
 
 
 @sessions.command("list")
@@ -91,3 +97,67 @@ def show(ctx: click.Context, session: str, at: int | None) -> None:
         context = stage_with_context(document, lambda: host.events(document["id"]))
         beside = Beside(context, budget_reached(host, document) if at is None else None)
     emit(ctx, document, lambda one: session_text(one, made, beside=beside, current=at is None))
+
+
+@sessions.command()
+@session_argument(without=None)
+@click.option("--at", type=Whole(min=1), metavar="SEQ", required=True, help="With what it had come to at this event.")
+@set_option
+@on_ask_option("what the session was started with")
+@yolo_options
+@budget_option
+@json_option
+@click.pass_context
+def fork(ctx: click.Context, /, session: str, at: int, **given: Any) -> int:
+    """Begin a new session with what another one had come to.
+
+    It goes on from the last event at or before SEQ after which no stage was open: what was amid a stage there begins
+    anew, with real calls. The configuration is that of now; flags the other session was started with hold, but for
+    those of --set. Nothing of the other session changes. Files, and what tools did, stay as they are now.
+
+    Exits: those of harness run; 4 no such event.
+    """
+    begin: dict[str, Any] = {
+        "budget": budget_of(given["budget"]),
+        "yolo": yolo_of(yolo=given["yolo"], destructive=given["yolo_destructive"]),
+        "on_ask": given["on_ask"],
+    }
+    settings = settings_of(given["settings"])
+    with open_host(ctx) as host:
+        found = host.find(session)
+        host.session(found, at)  # what is not there is said before any other thing that may be wrong
+        flags = recorded_flags(host, found)
+
+    def start(host: Host, _: Progress) -> str:
+        return str(host.fork(found, at, wait=False, **begin)["id"])
+
+    return follow(ctx, {**flags, **settings}, start)
+
+
+@sessions.command()
+@session_argument()
+@json_option
+@click.pass_context
+def tree(ctx: click.Context, session: str) -> None:
+    """Show a session with those it comes from and its forks.
+
+    A star marks it.
+    """
+    with open_host(ctx) as host:
+        document = host.tree(session)
+    emit(ctx, document, _branches)
+
+
+def _branches(document: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            "  " * item["depth"] + short(item["id"]) + (" *" if item["id"] == document["session_id"] else ""),
+            "-" if item["forked_at"] is None else str(item["forked_at"]),
+            item["created_at"][:16].replace("T", " "),
+            item["status"],
+            item["stage"] or "-",
+            item["title"],
+        )
+        for item in document["items"]
+    ]
+    return tabled(("id", "forked at", "created (UTC)", "status", "stage", "title"), rows)

@@ -140,7 +140,7 @@ def _role_call(state: SessionState, refs: Mapping[str, Any]) -> OpenRequest | No
 
 
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(("session.started", "config.migrated", "plugin.failed"), _status),
+    **dict.fromkeys(("session.started", "session.forked", "config.migrated", "plugin.failed"), _status),
     "session.resumed": _resumed,
     "session.paused": _paused,
     "session.cancelled": _cancelled,

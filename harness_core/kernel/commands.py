@@ -34,11 +34,13 @@ __all__ = [
 
 @attrs.frozen
 class Start:
-    """Begin: the payloads of ``session.created`` and ``config.loaded``, and their content."""
+    """Begin: the payloads of ``session.created`` and ``config.loaded``, of a fork that of ``session.forked``, and
+    their content."""
 
     session_id: str
     created: Mapping[str, Any]
     blobs: Mapping[str, bytes]
+    forked: Mapping[str, Any] | None = None
 
 
 @attrs.frozen

@@ -55,6 +55,8 @@ def _start(command: Start, state: SessionState, definition: Definition) -> Decis
         Fact("session.created", created, actor="operator"),
         Fact("config.loaded", {"digest": created["config_digest"], "content_ref": created["config_ref"]}),
     ]
+    if command.forked is not None:
+        facts.append(Fact("session.forked", dict(command.forked), actor="operator"))
     # A process that died right after session.created left the rest undone.
     if state.status == "created":
         facts = []

@@ -9,12 +9,13 @@ from harness_hookspecs.events import EVENTS
 
 from .causes import KEEP
 from .facts import Event
+from .forking import inherit
 from .state import MIGRATED, PLUGIN_KEY, Approval, Failure, OpenRequest, SessionState, Visit
 
 __all__ = ["HANDLERS", "evolve"]
 
 Handler = Callable[[SessionState, Event], None]
-HANDLERS: dict[str, Handler] = {}
+HANDLERS: dict[str, Handler] = {"session.forked": inherit}
 
 
 def evolve(state: SessionState, event: Event) -> None:

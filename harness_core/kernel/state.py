@@ -188,6 +188,7 @@ class SessionState:
     updated_at: str = ""
     config_digest: str = ""
     config_ref: str = ""  # its content
+    forked_from: str | None = None  # the session that it is a fork of
     plugins: dict[str, str] = attrs.Factory(dict)  # id -> version of those that took part, as last accepted
     migrated_seq: int = 0  # of the last accepted change of the configuration
     visit: Visit | None = None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harness_core.kernel.state import SessionState
     from harness_hookspecs.store import Store
 
+    from .config.effective import EffectiveConfig
     from .opening import Opened
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "checked_budget",
     "checked_on_ask",
     "checked_request",
+    "config_changes",
     "migration",
     "plugin_changes",
     "start_command",
@@ -127,7 +129,7 @@ def migration(
     from .replaying import recorded_config
 
     old = recorded_config(store, state.session_id, list(store.read(f"session:{state.session_id}")))
-    changes = _changes(old.document()["settings"], config.document()["settings"])
+    changes = config_changes(old, config)
     if not accept_drift:
         text = "; ".join(f"{c['key']}: {c['old']!r} -> {c['new']!r}" for c in changes[:5])
         raise Drift(
@@ -175,6 +177,11 @@ def checked_on_ask(said: str) -> OnAsk:
     if found is not None:
         return found
     raise ConfigError(f"on_ask is auto, ask, suspend or deny, not {said!r}", code="config.on_ask")
+
+
+def config_changes(old: EffectiveConfig, new: EffectiveConfig) -> list[dict[str, Any]]:
+    """Every setting that is another one, by its key, with both values."""
+    return _changes(old.document()["settings"], new.document()["settings"])
 
 
 def _changes(old: Any, new: Any, path: str = "") -> list[dict[str, Any]]:

@@ -30,6 +30,7 @@ from .posting import asked_for, inbox_row
 
 # A door costs nothing until somebody goes through it: each method imports the module that does its work.
 if TYPE_CHECKING:
+    from harness_core.kernel.state import SessionState
     from harness_hookspecs.provider import Chunk
     from harness_hookspecs.store import Posted, Store, StoredEvent
 
@@ -238,6 +239,51 @@ class Host:
                 self._post(found, f"budget:{self._ports.ids.uuid7()}", "raise_budget", {"limits": limits})
             self._begin(session, Resume("resume"), first=migrate)
         return self.wait(found) if wait else self.session(found)
+
+    def fork(
+        self,
+        session_id: str,
+        at: int,
+        *,
+        on_ask: str | None = None,
+        budget: Mapping[str, float] | None = None,
+        yolo: str = "off",
+        by: str | None = None,
+        wait: bool = True,
+    ) -> Mapping[str, Any]:
+        """Begin a new session with what another one had come to, under this host's configuration; it makes real calls.
+
+        It goes on from the last event at or before ``at`` after which no stage was open (``session.forked``); what was
+        amid a stage there begins anew. The other session is only read. Files and what tools did stay as they are now.
+
+        Raises:
+            NotFound: There is no such session, or no such event (``event.not_found``).
+            ConfigError: The session is of another project, or as for ``start``.
+            PluginError: Something bound is missing or broken.
+            StoreError: The log cannot be written, or a newer version wrote in it (``store.newer_events``).
+        """
+        from .forking import fork_command, fork_point, fork_request
+        from .session import OwnedSession
+
+        found = self.find(session_id)
+        self.config.require_trust()
+        point = fork_point(self.store, found, at, self._opened)
+        self._opened.learn_secrets(self.store, found)
+        request = fork_request(point, self.store, on_ask=on_ask, budget=budget, yolo=yolo, by=person(by))
+        self._tell_of_doubts(point.state)
+        parts, fork_id = self._parts(), self._ports.ids.uuid7()
+        command = fork_command(fork_id, point, request, self._opened, self.store)
+        session = OwnedSession(
+            fork_id, parts, self._shared(), on_ask=request.on_ask, terminal=self._opened.terminal is not None
+        )
+        self._begin(session, command)
+        return self.wait(fork_id) if wait else self.session(fork_id)
+
+    def _tell_of_doubts(self, parent: SessionState) -> None:
+        """One line: that nobody knows whether something happened which the fork may do, for it waits for no answer."""
+        for doubt in parent.in_doubt.values():
+            what = f"{doubt['tool_name']} is in doubt in session {parent.session_id[-8:]}"
+            self._complain(HarnessError(f"warning: {what}; the fork does not wait for it, and may call it itself"))
 
     def _tell_of_drift(self, plugins: Sequence[Mapping[str, Any]], *, accepted: bool, recorded: bool) -> None:
         """One line: that plugins are other ones (a warning, what they do may differ), or that of them and of the
@@ -487,6 +533,12 @@ class Host:
 
         found = self.find(session_id)  # the log is asked also about a session of our own: nothing is shown uncommitted
         return freeze(session_document(fold_session(self.store, found, until=at)))  # type: ignore[no-any-return]
+
+    def tree(self, session_id: str) -> Mapping[str, Any]:
+        """What a session is a fork of, and what was forked from any of these: ``harness.tree/1``."""
+        from . import views
+
+        return views.tree(self.store, self.find(session_id), self.sessions(every_project=True))
 
     def artifacts(self, session_id: str) -> Sequence[Mapping[str, Any]]:
         """The artifacts of a session, oldest first."""

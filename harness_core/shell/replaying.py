@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SIMULATION_WATCHDOG_SECONDS = 60.0
 """A role that computes so long without a port call blocks a simulation for good."""
 
-__all__ = ["fold_session", "recorded_config", "replay_session"]
+__all__ = ["fold_session", "no_event", "recorded_config", "replay_session"]
 
 
 def fold_session(store: Store, session_id: str, *, until: int | None = None) -> SessionState:
@@ -42,11 +42,12 @@ def fold_session(store: Store, session_id: str, *, until: int | None = None) -> 
     """
     state = fold_on(store, _reader(store, session_id), until=until)
     if until is not None and (until < 1 or state.seq != until):
-        raise _no_event(session_id, until, store.head(f"session:{session_id}").seq)
+        raise no_event(session_id, until, store.head(f"session:{session_id}").seq)
     return state
 
 
-def _no_event(session_id: str, seq: int, last: int) -> NotFound:
+def no_event(session_id: str, seq: int, last: int) -> NotFound:
+    """The error about an event that a session has not."""
     return NotFound(f"session {session_id[-8:]} has no event {seq}: it has {last}", code="event.not_found")
 
 
@@ -104,7 +105,7 @@ def _part(store: Store, session_id: str, given: Mapping[str, Any]) -> Part:
     part = Part(given.get("first", 1), given.get("until", last), given.get("category"))
     for seq in (part.first, part.until):
         if not 1 <= seq <= last:
-            raise _no_event(session_id, seq, last)
+            raise no_event(session_id, seq, last)
     if part.until < part.first:
         raise ConfigError(f"event {part.until} is before event {part.first}", code="replay.mode")
     if part.category is not None and part.category not in CATEGORIES:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from harness_core import __version__
-from harness_core.kernel import causes, evolve, facts, snapshot, state, upcast
+from harness_core.kernel import causes, evolve, facts, forking, snapshot, state, upcast
 from harness_core.kernel.projections import event
 from harness_hookspecs import events
 from harness_hookspecs.errors import HarnessError
@@ -32,7 +32,9 @@ EVENTS_APART: Final = 2_000
 """A log that grew by so many events gets a snapshot when it is folded: fewer than that take less than opening a file
 and importing what runs a session (30 ms)."""
 
-_FOLDING: Final[tuple[ModuleType, ...]] = (codec, events, facts, state, causes, event, upcast, evolve, snapshot)
+_FOLDING: Final[tuple[ModuleType, ...]] = (
+    codec, events, facts, state, causes, event, upcast, forking, evolve, snapshot,
+)  # fmt: skip
 """What a state and its snapshot follow from, besides the log."""
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
+
 from harness_core.kernel.checking.check import check
 from harness_core.kernel.checking.history import NOTHING, Broken, Checked, History
+from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.projections.tree import BEGINNING_EVENTS, fork_of
 from harness_hookspecs.errors import StoreCorrupt
 from harness_hookspecs.host import Files
 from harness_hookspecs.store import Head, Store, StoredEvent
@@ -51,6 +55,9 @@ def verify(store: Store, session_id: str, files: Files) -> dict[str, Any]:
         head = store.head(stream)
         copy = copied_head(files, session_id) or NOTHING
         checked = check(History(stream, _events(store, stream, head), head, copy, store.blob))
+        apart = _other_than_forked(store, stream)
+        if apart is not None and not checked.broken:
+            checked = attrs.evolve(checked, broken=(apart,))
     except StoreCorrupt as error:
         unread = Broken("I-14", error.facts.get("seq") or 1, error.message, error.code)
         checked = Checked((unread,), NOTHING, contents=0, prompts=0)
@@ -67,6 +74,20 @@ def verify(store: Store, session_id: str, files: Files) -> dict[str, Any]:
         "bad": broken[0] if broken else None,
         "broken": broken,
     }
+
+
+def _other_than_forked(store: Store, stream: str) -> Broken | None:
+    """Of a fork, whether its parent still has the event that it is a fork from; one that was pruned says nothing."""
+    forked = fork_of(map(decoded, store.read(stream, until=BEGINNING_EVENTS)))
+    if forked is None:
+        return None
+    told = forked.payload
+    seq, parent = told["seq"], f"session:{told['parent_id']}"
+    found = [event.hash.hex() for event in store.read(parent, after=seq - 1, until=seq)]
+    if found == [told["hash"]] or not store.head(parent).seq:
+        return None
+    message = f"event {seq} of session {told['parent_id'][-8:]} is not the one that this is a fork from"
+    return Broken("I-7", forked.seq, message, "store.changed")
 
 
 def _events(store: Store, stream: str, head: Head) -> Iterator[StoredEvent]:

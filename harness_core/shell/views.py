@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness_core.kernel.projections.artifacts import artifact_items, digest_of_ref
@@ -32,6 +32,7 @@ __all__ = [
     "prompt",
     "report",
     "transitions",
+    "tree",
 ]
 
 
@@ -116,6 +117,26 @@ def transitions(store: Store, session_id: str) -> dict[str, Any]:
     from harness_core.kernel.projections.transitions import transitions_document
 
     return transitions_document(_events(store, session_id), session_id)
+
+
+def tree(store: Store, session_id: str, documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The session with all that it comes from and that comes from it: ``harness.tree/1``.
+
+    Args:
+        store: The store.
+        session_id: The session.
+        documents: Those of all sessions.
+    """
+    from harness_core.kernel.projections.tree import BEGINNING_EVENTS, family, fork_of, tree_document
+
+    members = family(documents, session_id)
+    forked_at = {}
+    for document, _ in members:
+        if document["parent_id"] is not None:
+            first = store.read(f"session:{document['id']}", until=BEGINNING_EVENTS)
+            forked = fork_of(map(decoded, first))
+            forked_at[document["id"]] = None if forked is None else forked.payload["seq"]
+    return tree_document(members, forked_at, session_id)
 
 
 def report(store: Store, session_id: str) -> dict[str, Any]:

@@ -54,6 +54,18 @@ class SessionCreated(Value):
     schema_version: int = 1
 
 
+class SessionForked(Value):
+    parent_id: str
+    seq: Attempt  # of the parent's event that the fork goes on from
+    asked_seq: Attempt  # of the event that was named; the one above is the last border at or before it
+    hash: Digest  # of that event, and so of all before it
+    target: str | None = None  # the stage that comes next; absent: the first one
+    visits: Json  # stage -> how often the parent had entered it
+    artifacts: tuple[Json, ...] = ()  # items of harness.artifacts/1, with the parent's seqs
+    steering: tuple[str, ...] = ()  # instructions that no context held yet
+    changes: tuple[Json, ...] = ()  # of the configuration, as in config.migrated
+
+
 class SessionStarted(Value):
     pass
 
@@ -496,6 +508,7 @@ def category_of(event_type: str) -> Category:
 
 _PAYLOADS: dict[str, type[Value]] = {
     "session.created": SessionCreated,
+    "session.forked": SessionForked,
     "session.started": SessionStarted,
     "session.paused": SessionReason,
     "session.resumed": SessionReason,

@@ -417,6 +417,38 @@ class Host(Protocol):
             Drift: The configuration is not the session's; ``accept_drift`` records the change and goes on.
         """
 
+    def fork(
+        self,
+        session_id: str,
+        at: int,
+        *,
+        on_ask: str | None = None,
+        budget: Mapping[str, float] | None = None,
+        yolo: str = "off",
+        by: str | None = None,
+        wait: bool = True,
+    ) -> Mapping[str, Any]:
+        """Begin a new session with what another one had come to; returns its document as ``resume`` does.
+
+        It goes on from the last event at or before ``at`` after which no stage was open, under the configuration of
+        this host, and makes real calls. The other session is only read. Approvals, grants and a yolo given there do
+        not hold in the fork, and what it used does not count.
+
+        Args:
+            session_id: The session.
+            at: The seq of an event of it.
+            on_ask: As for ``run``; absent: what the session was started with.
+            budget: As for ``run``; absent: the limits of the session.
+            yolo: As for ``run``.
+            by: As for ``run``.
+            wait: Whether the fork is waited for.
+
+        Raises:
+            NotFound: It has no such event (``event.not_found``).
+            ConfigError: It is of another project (``session.other_project``), or as for ``run``.
+            PluginError: Something bound is missing or broken.
+        """
+
     def pause(self, session_id: str) -> None:
         """Ask the owner, through the durable inbox, to stop after what is in flight; ``IllegalMove`` without one."""
 
@@ -480,6 +512,9 @@ class Host(Protocol):
 
     def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:
         """One session's document, as of seq ``at`` when given; ``event.not_found`` when it has no such event."""
+
+    def tree(self, session_id: str) -> Mapping[str, Any]:
+        """What a session is a fork of, and what was forked from any of these, parents first: ``harness.tree/1``."""
 
     def artifacts(self, session_id: str) -> Sequence[Mapping[str, Any]]:
         """The artifacts of a session, oldest first."""

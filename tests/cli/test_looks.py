@@ -58,6 +58,8 @@ LOOKS: dict[str, str] = {
     "sessions show": "harness.session/1",
     "sessions show @last": "harness.session/1",
     "sessions show @last --at 5": "harness.session/1",
+    "sessions tree": "harness.tree/1",
+    "sessions tree @last": "harness.tree/1",
     "events trace @last:20": "harness.trace/1",
     "events verify": "harness.verify/1",
     "events verify @last": "harness.verify/1",

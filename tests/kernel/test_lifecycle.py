@@ -31,11 +31,13 @@ from harness_core.kernel.commands import (
 )
 from harness_core.kernel.effects import Ask, GatherContext, RunRole
 from harness_core.kernel.facts import Fact
+from harness_core.kernel.forking import border, inheritance
+from harness_core.kernel.projections.artifacts import artifact_items
 from harness_core.kernel.react import react
 from harness_hookspecs.events import EVENTS
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.prompt import PromptHasher
-from tests.playing import REF, SESSION, OneCall, Play, definition, retry, snapshot, stage
+from tests.playing import REF, SESSION, OneCall, Play, definition, event_of, retry, snapshot, stage
 
 FINDING = {"code": "x", "severity": "error", "path": "", "message": "wrong"}
 ERROR = {"name": "E", "message": "no"}
@@ -245,9 +247,28 @@ STEPS = 100
 def play_by_chance(seed: int) -> Play:
     """One session; every move, the purity of every decision and every payload are checked as it is played."""
     chance = Random(seed)
+    return _played(several_stages(chance), chance)
+
+
+def fork_by_chance(parent: Play, seed: int) -> Play:
+    """A fork of a session at any of its events, played under the same rules or others."""
+    chance = Random(-seed)
     play = several_stages(chance)
+    events = [event_of(fact, number) for number, fact in enumerate(parent.facts, start=1)]
+    asked = chance.randint(1, len(events))
+    seq = border(events[:asked])
+    state = parent.machine.new_state()
+    for event in events[:seq]:
+        parent.machine.evolve(state, event)
+    artifacts = artifact_items(events[:seq])
+    told = {"parent_id": "parent", "seq": seq, "asked_seq": asked, "hash": REF, **inheritance(state, artifacts)}
+    play.blobs.update(parent.blobs)
+    return _played(play, chance, told)
+
+
+def _played(play: Play, chance: Random, forked: Any = None) -> Play:
     world = World(play, chance)
-    play.start()
+    play.send(Start(SESSION, play.created(), {}, forked))
     for _ in range(STEPS):
         if play.state.final:
             return play
@@ -263,11 +284,13 @@ def test_whatever_is_said_a_session_moves_as_it_may_and_is_never_lost() -> None:
     for seed in range(SEEDS):
         try:
             play = play_by_chance(seed)
-            assert snapshot(play.state) == snapshot(play.folded_again())
+            fork = fork_by_chance(play, seed)
+            for one in (play, fork):
+                assert snapshot(one.state) == snapshot(one.folded_again())
         except BaseException:
             print(f"seed {seed}")
             raise
-        seen.update(play.types())
+        seen.update(play.types() + fork.types())
     decided_elsewhere = {name for name in EVENTS if name.startswith(("harness.", "role.", "store."))}
     reached = decided_elsewhere | {"approval.expired", "effect.settled"} | set(seen)
     assert EVENTS.keys() <= reached, sorted(EVENTS.keys() - reached)

@@ -76,6 +76,8 @@ def _digests(event: Event) -> Iterator[str]:
             yield digest_of_ref(value) or value
     if event.type == "session.completed":
         yield from filter(None, map(digest_of_ref, payload["artifact_refs"]))
+    if event.type == "session.forked":
+        yield from filter(None, (digest_of_ref(item["ref"]) for item in payload["artifacts"]))
     if event.type == "harness.model.called":
         request = payload["request"]
         yield from request["messages"]

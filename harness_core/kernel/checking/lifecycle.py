@@ -14,6 +14,7 @@ __all__ = ["Lifecycle"]
 
 _MOVES: dict[str, tuple[frozenset[str], str]] = {
     "session.created": (frozenset({""}), "created"),
+    "session.forked": (frozenset({"created"}), "created"),
     "session.started": (frozenset({"created"}), "active"),
     "session.paused": (frozenset({"active"}), "paused"),
     "session.resumed": (frozenset({"paused", "awaiting_approval"}), "active"),

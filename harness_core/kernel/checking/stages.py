@@ -35,6 +35,7 @@ class Stages:
         self._visit: _Visit | None = None
         self._visits_of: dict[str, int] = {}
         self._ids: set[str] = set()
+        self._first: str | None = None  # of a fork: the stage that its parent was about to enter
 
     def see(self, event: Event) -> Iterator[Broken]:
         handler = _HANDLERS.get(event.type)
@@ -48,9 +49,16 @@ class Stages:
 
     # -- from stage to stage ---
 
+    def _forked(self, event: Event) -> Iterator[Broken]:
+        self._first, self._visits_of = event.payload.get("target"), dict(event.payload["visits"])
+        if self._first is None and self._visits_of:
+            yield Broken("I-24", event.seq, "a fork begins anew, and its parent had entered stages")
+
     def _entered(self, event: Event) -> Iterator[Broken]:
         payload, before = event.payload, self._visit
         stage, visit_id = payload["stage"], payload["visit_id"]
+        if before is None and self._first not in (None, stage):
+            yield Broken("I-24", event.seq, f"the fork goes on with stage {self._first}, not with stage {stage}")
         if before is not None and before.target != stage:
             yield Broken("I-24", event.seq, f"no rule led from stage {before.stage} to stage {stage}")
         if before is not None and not before.left:
@@ -131,6 +139,7 @@ class Stages:
 
 
 _HANDLERS: dict[str, Callable[[Stages, Event], Iterator[Broken]]] = {
+    "session.forked": Stages._forked,
     "stage.entered": Stages._entered,
     "transition.taken": Stages._taken,
     "stage.left": Stages._left,

@@ -29,8 +29,10 @@ def digest_of_ref(ref: str) -> str | None:
 
 def artifact_items(events: Iterable[Event]) -> list[dict[str, Any]]:
     """The accepted artifacts, oldest first; what was rejected stands in the transitions, with its reason."""
-    items = []
+    items: list[dict[str, Any]] = []
     for event, place in placed(events):
+        if event.type == "session.forked":  # what was there already
+            items += [{**item, "seq": event.seq} for item in event.payload["artifacts"]]
         if event.type == "artifact.accepted":
             payload = event.payload
             items.append(

@@ -34,7 +34,7 @@ def session_document(state: SessionState) -> dict[str, Any]:
         "stage": visit.stage if visit is not None else None,
         "title": state.created.get("title", ""),
         "project": state.created.get("project", ""),
-        "parent_id": state.created.get("parent_id"),
+        "parent_id": state.created.get("parent_id") or state.forked_from,
         "created_at": state.created_at,
         "updated_at": state.updated_at,
         "last_seq": state.seq,

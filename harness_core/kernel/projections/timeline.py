@@ -83,6 +83,14 @@ def _migrated(payload: Payload, place: Place) -> Said:
     return ".", f"configuration migrated: {changes}" if changes else "configuration migrated"
 
 
+def _forked(payload: Payload, place: Place) -> Said:
+    asked, seq = payload["asked_seq"], payload["seq"]
+    why = "" if asked == seq else f", the last one before {asked} with no stage open"
+    on = f"goes on with {payload['target']}" if "target" in payload else "begins anew"
+    changes = "".join(f"; {change_named(change)}" for change in payload["changes"])
+    return ".", f"forked from session {payload['parent_id'][-8:]} at event {seq}{why}: {on}{changes}"
+
+
 def _entered(payload: Payload, place: Place) -> Said:
     again = f", visit {place.visit_index + 1}" if place.visit_index else ""
     return ".", f"{place.stage}: {place.persona} with {place.model}, attempt 1 of {place.max_attempts}{again}"
@@ -189,6 +197,7 @@ def _fixed(mark: str, template: str) -> Callable[[Payload, Place], Said]:
 
 _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "session.created": _fixed(".", "session created: {title}"),
+    "session.forked": _forked,
     "session.paused": _fixed("?", "session paused: {reason}"),
     "session.resumed": _fixed(".", "session goes on: {reason}"),
     "session.awaiting": _fixed("?", "{in}: waits for a decision about {what}"),
