@@ -11,7 +11,9 @@ import pytest
 
 from harness_core import Host
 from harness_core.shell.answering import Answered
-from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
+from harness_hookspecs.errors import ConfigError, HarnessError, NotFound, StoreError
+from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.store import Draft
 from tests.reference import calls, payloads, says, trust, types_of
 
 FLOW: Mapping[str, Any] = {
@@ -119,6 +121,16 @@ def test_a_fork_says_which_event_it_goes_on_from_and_what_is_otherwise(done: Any
     assert [one["key"] for one in told["changes"]] == ["models.default"]
     assert types_of(log(done, fork))[:5] == [
         "session.created", "config.loaded", "session.forked", "session.started", "stage.entered",
+    ]  # fmt: skip
+
+
+def test_a_setting_of_one_role_changes_that_role_alone(done: Any) -> None:
+    parent = done.host.session("@last")["id"]
+    done.reopen(overrides={"roles.reviewer.model": "other"})
+    fork = done.host.fork(parent, 1)["id"]
+    assert stages(done, fork) == [
+        ("draft", 0, "scripted"), ("review", 0, "other"), ("draft", 1, "scripted"), ("review", 1, "other"),
+        ("publish", 0, "scripted"),
     ]  # fmt: skip
 
 
@@ -304,6 +316,19 @@ def test_an_event_that_is_not_there_begins_no_fork(done: Any, at: Any) -> None:
         done.host.fork("@last", at)
     assert caught.value.code == "event.not_found"
     assert len(done.host.sessions()) == 1
+
+
+def test_a_session_with_events_of_a_newer_version_is_not_forked_behind_them(done: Any) -> None:
+    parent, store = done.host.session("@last"), done.host.store
+    drafts = [Draft(f"{one.id[:-1]}x", *one[4:10]) for one in log(done, parent["id"])[:3]]
+    newer = drafts[-1]._replace(id="newer", type="session.dreamt")
+    session_id = f"{parent['id'][:-8]}ffffffff"
+    summary = dumps({**dict(parent), "id": session_id, "usage": {}, "artifacts": [], "last_seq": 4})
+    store.append(f"session:{session_id}", [*drafts, newer], expected_seq=0, summary=summary)
+    with pytest.raises(StoreError) as caught:
+        done.host.fork(session_id, 4)
+    assert caught.value.code == "store.newer_events"
+    assert done.host.fork(session_id, 3)["status"] == "completed"
 
 
 def test_an_unknown_session_begins_no_fork(done: Any) -> None:
