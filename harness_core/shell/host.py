@@ -30,7 +30,6 @@ from .posting import asked_for, inbox_row
 
 # A door costs nothing until somebody goes through it: each method imports the module that does its work.
 if TYPE_CHECKING:
-    from harness_core.kernel.state import SessionState
     from harness_hookspecs.provider import Chunk
     from harness_hookspecs.store import Posted, Store, StoredEvent
 
@@ -270,7 +269,6 @@ class Host:
         point = fork_point(self.store, found, at, self._opened)
         self._opened.learn_secrets(self.store, found)
         request = fork_request(point, self.store, on_ask=on_ask, budget=budget, yolo=yolo, by=person(by))
-        self._tell_of_doubts(point.state)
         parts, fork_id = self._parts(), self._ports.ids.uuid7()
         command = fork_command(fork_id, point, request, self._opened, self.store)
         session = OwnedSession(
@@ -278,12 +276,6 @@ class Host:
         )
         self._begin(session, command)
         return self.wait(fork_id) if wait else self.session(fork_id)
-
-    def _tell_of_doubts(self, parent: SessionState) -> None:
-        """One line: that nobody knows whether something happened which the fork may do, for it waits for no answer."""
-        for doubt in parent.in_doubt.values():
-            what = f"{doubt['tool_name']} is in doubt in session {parent.session_id[-8:]}"
-            self._complain(HarnessError(f"warning: {what}; the fork does not wait for it, and may call it itself"))
 
     def _tell_of_drift(self, plugins: Sequence[Mapping[str, Any]], *, accepted: bool, recorded: bool) -> None:
         """One line: that plugins are other ones (a warning, what they do may differ), or that of them and of the

@@ -14,7 +14,7 @@ from harness_core.shell.answering import Answered
 from harness_hookspecs.errors import ConfigError, HarnessError, NotFound, StoreError
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft
-from tests.reference import calls, payloads, says, trust, types_of
+from tests.reference import calls, one_stage, payloads, says, trust, types_of
 
 FLOW: Mapping[str, Any] = {
     "initial": "draft",
@@ -209,6 +209,20 @@ def test_an_approval_of_the_parent_open_or_granted_lets_nothing_happen_in_the_fo
     late = session.host.fork(parent["id"], session.host.session(parent["id"])["last_seq"], on_ask="suspend")
     assert late["status"] == "awaiting_approval", "a grant holds for the session it was given to"
     assert session.effects() == ["n"]
+
+
+def test_an_effect_in_doubt_stays_so_in_the_parent_and_holds_up_no_fork(play: Any) -> None:
+    tools = {"tools": {"effects": {"probes": False}}}
+    session = play(calls(("unkeyed", {"note": "u"})), says("Done."), stages=one_stage(), tools=tools)
+    session.run_until_it_breaks("effect.done@2")
+    session.reopen()
+    parent = session.resume()
+    [doubt] = parent["waiting"]
+    fork = session.host.fork(parent["id"], parent["last_seq"])
+    assert (doubt["kind"], fork["status"], fork["waiting"]) == ("in_doubt", "completed", [])
+    assert session.host.session(parent["id"]) == parent
+    [first, second] = [line["key"] for line in session.site.effects()]
+    assert first == doubt["id"] != second, "what the fork does is an effect of its own"
 
 
 def test_yolo_is_given_to_one_session_and_not_to_its_forks(play: Any) -> None:

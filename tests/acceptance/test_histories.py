@@ -93,6 +93,7 @@ def test_each_version_has_histories_of_every_way_a_session_goes(version: Path) -
         "approval.granted", "approval.denied", "approval.bypassed", "steering.received", "effect.in_doubt",
         "effect.settled", "session.paused", "session.resumed", "config.migrated", "retry.scheduled",
         "budget.exhausted", "budget.raised", "harness.tool_call.failed", "artifact.rejected", "validation.failed",
+        "session.forked",
     }  # fmt: skip
 
 

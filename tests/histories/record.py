@@ -157,6 +157,20 @@ def then(*acts: Callable[[Stage], None]) -> Callable[[Stage], None]:
     return act
 
 
+def forked(*stage_names: str) -> Callable[[Stage], None]:
+    """Fork the newest session where it had left that stage, and so on, each time under another configuration."""
+
+    def act(stage: Stage) -> None:
+        for limit, name in enumerate(stage_names, start=7):
+            stage.site.write("harness", {"run": {"max_visits": limit}})
+            with stage.host() as host:
+                left = [event.seq for event in host.events("@last", types="stage.left")]
+                seqs = dict(zip(FLOW["stages"], left, strict=False))
+                host.fork("@last", seqs[name], by=BY)
+
+    return act
+
+
 def reference(stage: Stage) -> None:
     """The reference session, whose one approval is given."""
     with stage.host() as host:
@@ -166,6 +180,18 @@ def reference(stage: Stage) -> None:
         host.resume("@last", on_ask="suspend")
 
 
+FLOW: Mapping[str, Any] = {
+    "initial": "one",
+    "stages": {
+        "one": {"role": "worker", "task": "Begin.", "on_success": "two"},
+        "two": {"role": "worker", "task": "Go on.", "allowed_tools": ["effects"], "on_success": "three"},
+        "three": {"role": "worker", "task": "End.", "on_success": "completed"},
+    },
+}
+IN_THREE = [
+    calls(("keyed", {"note": "a"}), when={"stage": "two", "turn": 1}),
+    says("done", when={"persona": "worker"}),
+]
 CORRECTS = {"strategy": "corrective", "max_attempts": 2}
 DOUBT = then(crashed("effect.done@2:raise"), resumed())
 UNKEYED = [calls(("unkeyed", {"note": "a"})), says("done")]
@@ -224,6 +250,7 @@ PLAYS: Mapping[str, Play] = {
         "completed",
         {"stages": one_stage(retry={"max_attempts": 2})},
     ),
+    "forked": Play(IN_THREE, then(run(), forked("one")), "completed", {"stages": FLOW}),
     "budget-ended": Play(ONCE, run(budget={"calls": 1}), "active"),
     "budget-ended-cancelled": Play(ONCE, then(run(budget={"calls": 1}), cancelled), "cancelled"),
     "budget-raised": Play(ONCE, then(run(budget={"calls": 1}), resumed(budget={"calls": 5})), "completed"),
