@@ -265,6 +265,20 @@ def test_a_fork_is_shown_as_of_any_event_with_what_it_brought_along(done: Any) -
     assert list(done.host.session(fork)["artifacts"]) == [one["ref"] for one in items]
 
 
+def test_a_session_that_runs_is_forked_and_goes_on_undisturbed(play: Any) -> None:
+    slow = calls(("slow", {"note": "s", "seconds": 0.5}), when={"stage": "work", "turn": 1})
+    session = play(ASKING[0], slow, ASKING[2], stages=ASKS)
+    parent = session.host.start("Go.")
+    session.until("harness.tool_call.started")
+    [fork, other] = (session.host.fork(parent, at, wait=False)["id"] for at in (1, len(log(session, parent))))
+    for one in (other, fork, parent):
+        assert session.host.wait(one)["status"] == "completed"
+        assert session.host.verify(one)["equal"]
+        assert session.host.replay(one, "simulate")["equal"]
+    assert [stage for stage, _, _ in stages(session, other)] == ["work"]
+    assert len(session.effects()) == 3
+
+
 def test_a_fork_that_stopped_is_resumed_like_any_session(done: Any) -> None:
     parent = done.host.session("@last")["id"]
     with pytest.MonkeyPatch.context() as patch:
