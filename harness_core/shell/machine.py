@@ -168,8 +168,7 @@ def _check_prompt(fact: Fact, blob: Callable[[str], bytes]) -> None:
         params=request.get("params") or {},
         tools={tool["name"]: tool["schemaHash"] for tool in request.get("tools", ())},
     )
-    for digest in request["messages"]:
-        hasher.add_digest(bytes.fromhex(digest))
+    hasher.add_digests(bytes.fromhex("".join(request["messages"])))
     if hasher.hexdigest() != fact.payload["promptHash"]:
         raise VocabularyError("promptHash does not match the request", code="vocabulary.hash")
 

@@ -16,6 +16,7 @@ from harness_hookspecs.kit.prompt import PromptHasher
 from harness_hookspecs.messages import ChatInput, Message, OracleResponse, ToolCallRequest, Usage
 from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRequest, Provider, Routing, ToolSchema
 
+from .conversation import NOTHING_SAID, Conversation, went_on
 from .journal import CallRecord
 from .perform_attempt import attempt
 from .recorder import RoleCallRecorder
@@ -76,8 +77,7 @@ class BoundModel:
         self.last_turn: int | None = None
         # By scope: one role call may ask several questions side by side, and each scope is a conversation of its own.
         self._turns: dict[str, int] = {}
-        self._hashed: dict[str, list[tuple[Message, bytes]]] = {}
-        self._cleaned: dict[str, list[tuple[Message, Message]]] = {}
+        self._said: dict[str, Conversation] = {}
         self._turn_of_call: dict[str, int] = {}
         self._stored: set[str] = set()
         self._lock = services.ports.wait.lock()
@@ -88,12 +88,15 @@ class BoundModel:
         self._recorder.check_open()
         turn = self._turns[scope] = self._turns.get(scope, 0) + 1
         self.last_turn = turn
-        request = self._request(chat, turn, scope)
-        record, called, blobs = self._question(request, scope)
+        said, blobs = went_on(self._said.get(scope, NOTHING_SAID), chat.messages, self._redactor.message)
+        self._said[scope] = said
+        request = self._request(chat, turn, said)
+        record, called, schemas = self._question(request, scope, said)
+        blobs = {ref: content for ref, content in {**blobs, **schemas}.items() if ref not in self._stored}
         if record is not None and record.ended is not None:
             return self._recorded(record)
         if record is None:
-            reserve = self._reservation(request)
+            reserve = self._reservation(request, said)
             called["reservedTokens"] = reserve
             self._recorder.intend(
                 [self._recorder.fact("harness.model.called", called, actor="agent")],
@@ -113,7 +116,7 @@ class BoundModel:
 
     # -- the question ---
 
-    def _request(self, chat: ChatInput, turn: int, scope: str) -> ModelRequest:
+    def _request(self, chat: ChatInput, turn: int, said: Conversation) -> ModelRequest:
         shown = (
             []
             if chat.tools is None
@@ -124,24 +127,15 @@ class BoundModel:
         persona, stage, stage_attempt = self._routing
         return ModelRequest(
             model_id=self.model_id,
-            messages=self._clean(chat.messages, scope),
+            messages=list(said.clean),  # the provider's own, to change as it likes
             tools=shown,
             params=params,
             response_schema=self._redactor.value(chat.response_schema),
             routing=Routing(persona, stage, stage_attempt, turn),
         )
 
-    def _clean(self, messages: Sequence[Message], scope: str) -> list[Message]:
-        """Each message without the secrets, whoever wrote it (D-18); looked at once, however many turns follow."""
-        known, cleaned = self._cleaned.get(scope, []), list[tuple[Message, Message]]()
-        for index, message in enumerate(messages):
-            same = index < len(known) and known[index][0] is message
-            cleaned.append((message, known[index][1] if same else self._redactor.message(message)))
-        self._cleaned[scope] = cleaned
-        return [clean for _, clean in cleaned]
-
     def _question(
-        self, request: ModelRequest, scope: str
+        self, request: ModelRequest, scope: str, said: Conversation
     ) -> tuple[CallRecord | None, dict[str, Any], dict[str, bytes]]:
         """The recorded call, if there is one, and the intent with the content it refers to."""
         params = dict(request.params)
@@ -154,8 +148,7 @@ class BoundModel:
             params=params,
             tools={reference["name"]: reference["schemaHash"] for reference in references},
         )
-        digests, blobs = self._messages(request.messages, hasher, scope)
-        blobs |= self._schemas(request, params.get("responseSchemaHash"))
+        hasher.add_digests(bytes.fromhex("".join(said.digests)))
         turn = request.routing.turn
         prompt_hash = hasher.hexdigest()
         record = self._recorder.recorded_model(scope, turn, prompt_hash)
@@ -166,33 +159,12 @@ class BoundModel:
             "promptHash": prompt_hash,
             "request": {
                 "model": {"provider": self.provider, "modelId": self.model_id},
-                "messages": digests,
+                "messages": said.digests,
                 "tools": references,
                 "params": params,
             },
         }
-        return record, called, blobs
-
-    def _messages(
-        self, messages: Sequence[Message], hasher: PromptHasher, scope: str
-    ) -> tuple[list[str], dict[str, bytes]]:
-        """Each message hashed once, however many turns follow; content is sent along until it is stored."""
-        known, hashed = self._hashed.get(scope, []), list[tuple[Message, bytes]]()
-        digests: list[str] = []
-        blobs: dict[str, bytes] = {}
-        for index, message in enumerate(messages):
-            if index < len(known) and known[index][0] is message:
-                value = known[index][1]
-                hasher.add_digest(value)
-            else:
-                wire = message.to_wire()
-                value = hasher.add(wire)
-                if value.hex() not in self._stored:
-                    blobs[value.hex()] = canonical(wire)
-            hashed.append((message, value))
-            digests.append(value.hex())
-        self._hashed[scope] = hashed
-        return digests, blobs
+        return record, called, self._schemas(request, params.get("responseSchemaHash"))
 
     def _schemas(self, request: ModelRequest, schema_hash: str | None) -> dict[str, bytes]:
         """The schemas of tools and answer as shown, sent along until stored: what was shown is logged (I-40)."""
@@ -201,7 +173,7 @@ class BoundModel:
             shown[schema_hash] = lambda: dict(request.response_schema or {})
         return {value: canonical(content()) for value, content in shown.items() if value not in self._stored}
 
-    def _reservation(self, request: ModelRequest) -> int:
+    def _reservation(self, request: ModelRequest, said: Conversation) -> int:
         """Prompt tokens and the longest reply; both are given back as far as they were not used."""
         reply = int(request.params.get("max_output_tokens") or 1024)
         provider = self._entry.provider
@@ -209,8 +181,7 @@ class BoundModel:
             counted = counted_tokens(provider, request.messages, request.tools)
             if counted is not None:
                 return counted + reply
-        characters = sum(len(canonical(message.to_wire())) for message in request.messages)
-        return characters // CHARACTERS_PER_TOKEN + reply
+        return sum(said.sizes_bytes) // CHARACTERS_PER_TOKEN + reply
 
     # -- the answer ---
 

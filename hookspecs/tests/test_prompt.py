@@ -44,7 +44,7 @@ def test_it_grows_with_the_conversation_and_may_branch() -> None:
     assert hasher.hexdigest() == by_the_book({**QUESTION, "messages": []})
     assert hasher.add(MESSAGES[0]) == message_digest(MESSAGES[0])
     twin = hasher.copy()
-    twin.add_digest(message_digest(MESSAGES[1]))
+    twin.add_digests(message_digest(MESSAGES[1]))
     assert twin.hexdigest() == prompt_hash(**QUESTION)
     assert hasher.hexdigest() == by_the_book({**QUESTION, "messages": MESSAGES[:1]})
 

@@ -53,8 +53,7 @@ def rehash(payload: Mapping[str, Any], messages: Iterable[Mapping[str, Any]] | N
         tools={tool["name"]: tool["schemaHash"] for tool in request.get("tools", ())},
     )
     if messages is None:
-        for digest in request["messages"]:
-            hasher.add_digest(bytes.fromhex(digest))
+        hasher.add_digests(bytes.fromhex("".join(request["messages"])))
     else:
         for message in messages:
             hasher.add(message)

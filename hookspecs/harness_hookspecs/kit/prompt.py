@@ -51,9 +51,9 @@ class PromptHasher:
         self._hash.update(digest)
         return digest
 
-    def add_digest(self, digest: bytes) -> None:
-        """Append a message whose 32-byte digest is known already."""
-        self._hash.update(digest)
+    def add_digests(self, digests: bytes) -> None:
+        """Append messages whose 32-byte digests are known already, one after the other."""
+        self._hash.update(digests)
 
     def copy(self) -> Self:
         """A hasher of its own with the same beginning; both may grow apart."""
