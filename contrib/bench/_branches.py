@@ -1,0 +1,94 @@
+"""Goal 3: a session goes on in branches side by side, each a role call that makes so many calls of a pure tool."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from harness_hookspecs.executor import Finish, Outcome, StageInput
+from harness_hookspecs.role import ExecuteStepResult, ExecuteStepTask, RoleContext, RoleTask
+from harness_hookspecs.store import Store
+from harness_hookspecs.tool import ToolContext, ToolResult
+
+from ._rig import TOOL, PureTool, Rig, played, role_call
+
+__all__ = ["branch_steps", "steps_beside_a_slow_branch"]
+
+PATIENCE_SECONDS = 120.0
+"""How long fast branches are waited for: reached only when they wait for the slow one."""
+
+
+class _Fan:
+    """An executor that asks for all branches at once; its state is the answers by branch."""
+
+    def __init__(self, branches: int) -> None:
+        self._branches = branches
+
+    def start(self, stage_input: StageInput) -> Any:
+        return {}
+
+    def apply(self, state: Any, outcome: Outcome) -> Any:
+        assert outcome.ok, outcome.error
+        return {**state, outcome.request_id: outcome.value}
+
+    def next(self, state: Any) -> tuple[Any, ...]:
+        open_ids = [name for name in (f"branch[{branch}]" for branch in range(self._branches)) if name not in state]
+        if not open_ids:
+            return (Finish(output={"text": "done"}),)
+        return tuple(role_call(name, {"branch": name}) for name in open_ids)
+
+
+class _ToolCalls:
+    """A role that makes so many tool calls, one after another."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+
+    def run(self, task: RoleTask, ctx: RoleContext) -> ExecuteStepResult:
+        assert isinstance(task, ExecuteStepTask)
+        given = task.step_input
+        assert isinstance(given, Mapping)
+        for _ in range(self._steps):
+            seen = ctx.tools[TOOL].execute({"at": given["branch"]})
+        return ExecuteStepResult(output=seen, artifact_refs=())
+
+
+class _Held(PureTool):
+    """The calls of the first branch wait until all that the others have to make were made, or patience is at its end."""
+
+    def __init__(self, others: int) -> None:
+        self._left, self._lock, self._made = others, threading.Lock(), threading.Event()
+
+    def execute(self, name: str, args: Any, ctx: ToolContext) -> ToolResult:
+        if args["at"] == "branch[0]":
+            self._made.wait(PATIENCE_SECONDS)
+        else:
+            with self._lock:
+                self._left -= 1
+                if not self._left:
+                    self._made.set()
+        return super().execute(name, args, ctx)
+
+    def left(self) -> int:
+        """How many calls of the others are still to be made, when patience is at its end or all were made."""
+        self._made.wait(PATIENCE_SECONDS)
+        return self._left
+
+
+def branch_steps(store: Store, steps: int, branches: int) -> None:
+    """Run a session of so many tool calls in all, made by so many branches."""
+    with played(store, Rig(_Fan(branches), _ToolCalls(steps // branches), PureTool(), role_calls=branches)) as session:
+        session.wait()
+        assert session.state.status == "completed", session.state.failure
+
+
+def steps_beside_a_slow_branch(store: Store, steps: int, branches: int) -> float:
+    """The share of the fast branches' steps that are made while the one slow branch is still in its first."""
+    others = steps // branches * (branches - 1)
+    tool = _Held(others)
+    with played(store, Rig(_Fan(branches), _ToolCalls(steps // branches), tool, role_calls=branches)) as session:
+        made = others - tool.left()
+        session.wait()
+        assert session.state.status == "completed", session.state.failure
+    return made / others
