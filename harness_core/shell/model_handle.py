@@ -88,16 +88,17 @@ class BoundModel:
         self._recorder.check_open()
         turn = self._turns[scope] = self._turns.get(scope, 0) + 1
         self.last_turn = turn
-        said, blobs = went_on(self._said.get(scope, NOTHING_SAID), chat.messages, self._redactor.message)
+        said, contents = went_on(self._said.get(scope, NOTHING_SAID), chat.messages, self._redactor.message)
         self._said[scope] = said
         request = self._request(chat, turn, said)
-        record, called, schemas = self._question(request, scope, said)
-        blobs = {ref: content for ref, content in {**blobs, **schemas}.items() if ref not in self._stored}
+        record, called = self._question(request, scope, said)
         if record is not None and record.ended is not None:
             return self._recorded(record)
         if record is None:
             reserve = self._reservation(request, said)
             called["reservedTokens"] = reserve
+            schemas = self._schemas(request, called["request"]["params"].get("responseSchemaHash"))
+            blobs = {ref: content for ref, content in {**contents, **schemas}.items() if ref not in self._stored}
             self._recorder.intend(
                 [self._recorder.fact("harness.model.called", called, actor="agent")],
                 blobs,
@@ -136,8 +137,8 @@ class BoundModel:
 
     def _question(
         self, request: ModelRequest, scope: str, said: Conversation
-    ) -> tuple[CallRecord | None, dict[str, Any], dict[str, bytes]]:
-        """The recorded call, if there is one, and the intent with the content it refers to."""
+    ) -> tuple[CallRecord | None, dict[str, Any]]:
+        """The recorded call, if there is one, and the intent."""
         params = dict(request.params)
         if request.response_schema is not None:
             params["responseSchemaHash"] = digest(request.response_schema)
@@ -164,7 +165,7 @@ class BoundModel:
                 "params": params,
             },
         }
-        return record, called, self._schemas(request, params.get("responseSchemaHash"))
+        return record, called
 
     def _schemas(self, request: ModelRequest, schema_hash: str | None) -> dict[str, bytes]:
         """The schemas of tools and answer as shown, sent along until stored: what was shown is logged (I-40)."""
