@@ -49,13 +49,12 @@ class _ToolCalls:
         assert isinstance(task, ExecuteStepTask)
         given = task.step_input
         assert isinstance(given, Mapping)
-        for _ in range(self._steps):
-            seen = ctx.tools[TOOL].execute({"at": given["branch"]})
-        return ExecuteStepResult(output=seen, artifact_refs=())
+        seen = [ctx.tools[TOOL].execute({"at": given["branch"]}) for _ in range(self._steps)]
+        return ExecuteStepResult(output=seen[-1], artifact_refs=())
 
 
 class _Held(PureTool):
-    """The calls of the first branch wait until all that the others have to make were made, or patience is at its end."""
+    """The calls of the first branch wait until the others have made all of theirs, or patience is at its end."""
 
     def __init__(self, others: int) -> None:
         self._left, self._lock, self._made = others, threading.Lock(), threading.Event()

@@ -124,7 +124,9 @@ def _bare() -> Iterator[Any]:
         database = sqlite.connect(f"{folder}/bare.db", isolation_level=None)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
-        database.execute("CREATE TABLE events (stream TEXT, seq INTEGER, type TEXT, payload BLOB, UNIQUE (stream, seq))")
+        database.execute(
+            "CREATE TABLE events (stream TEXT, seq INTEGER, type TEXT, payload BLOB, UNIQUE (stream, seq))"
+        )
         yield database
         database.close()
 

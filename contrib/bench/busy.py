@@ -1,4 +1,4 @@
-"""Goal 10b: commits go into the store while other threads compute in Python, their rate beside a quiet one comes out."""
+"""Goal 10b: commits go into the store while other threads compute in Python, their rate beside quiet comes out."""
 
 from __future__ import annotations
 
