@@ -1,4 +1,4 @@
-"""Goal 3: a session goes on in branches side by side, each a role call that makes so many calls of a pure tool."""
+"""Goal 3: a session goes on in branches side by side, each some role calls that make calls of a pure tool."""
 
 from __future__ import annotations
 
@@ -15,28 +15,31 @@ from ._rig import TOOL, PureTool, Rig, played, role_call
 
 __all__ = ["branch_steps", "steps_beside_a_slow_branch"]
 
+ROLE_CALLS = 2
+"""Of each branch, one after another."""
 PATIENCE_SECONDS = 120.0
 """How long fast branches are waited for: reached only when they wait for the slow one."""
 
 
 class _Fan:
-    """An executor that asks for all branches at once; its state is the answers by branch."""
+    """An executor that asks for one role call after another in every branch; its state is how many each has ended."""
 
     def __init__(self, branches: int) -> None:
-        self._branches = branches
+        self._branches = [f"branch[{branch}]" for branch in range(branches)]
 
     def start(self, stage_input: StageInput) -> Any:
-        return {}
+        return dict.fromkeys(self._branches, 0)
 
     def apply(self, state: Any, outcome: Outcome) -> Any:
         assert outcome.ok, outcome.error
-        return {**state, outcome.request_id: outcome.value}
+        name = outcome.request_id.partition(".")[0]
+        return {**state, name: state[name] + 1}
 
     def next(self, state: Any) -> tuple[Any, ...]:
-        open_ids = [name for name in (f"branch[{branch}]" for branch in range(self._branches)) if name not in state]
-        if not open_ids:
+        open_calls = [(name, count) for name, count in state.items() if count < ROLE_CALLS]
+        if not open_calls:
             return (Finish(output={"text": "done"}),)
-        return tuple(role_call(name, {"branch": name}) for name in open_ids)
+        return tuple(role_call(f"{name}.call[{count}]", {"branch": name}) for name, count in open_calls)
 
 
 class _ToolCalls:
@@ -75,9 +78,14 @@ class _Held(PureTool):
         return self._left
 
 
+def _rig(steps: int, branches: int, tools: PureTool) -> Rig:
+    role = _ToolCalls(steps // branches // ROLE_CALLS)
+    return Rig(_Fan(branches), role, tools, role_calls=branches * ROLE_CALLS)
+
+
 def branch_steps(store: Store, steps: int, branches: int) -> None:
-    """Run a session of so many tool calls in all, made by so many branches."""
-    with played(store, Rig(_Fan(branches), _ToolCalls(steps // branches), PureTool(), role_calls=branches)) as session:
+    """Run a session of so many tool calls in all, made by so many branches in two role calls each."""
+    with played(store, _rig(steps, branches, PureTool())) as session:
         session.wait()
         assert session.state.status == "completed", session.state.failure
 
@@ -86,7 +94,7 @@ def steps_beside_a_slow_branch(store: Store, steps: int, branches: int) -> float
     """The share of the fast branches' steps that are made while the one slow branch is still in its first."""
     others = steps // branches * (branches - 1)
     tool = _Held(others)
-    with played(store, Rig(_Fan(branches), _ToolCalls(steps // branches), tool, role_calls=branches)) as session:
+    with played(store, _rig(steps, branches, tool)) as session:
         made = others - tool.left()
         session.wait()
         assert session.state.status == "completed", session.state.failure

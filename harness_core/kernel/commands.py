@@ -192,9 +192,15 @@ class Unanswered:
 
 @attrs.frozen
 class Advance:
-    """Do what follows from the state; ``running`` are the effects under way in this process."""
+    """Do what follows from the state.
+
+    Attributes:
+        running: The effects under way in this process.
+        asked: Whether the executor was asked since a call of its attempt ended last: it is pure, and says the same.
+    """
 
     running: frozenset[str] = frozenset()
+    asked: bool = False
 
 
 @attrs.frozen

@@ -19,21 +19,23 @@ from .facts import Decision, Fact, derive
 from .guard import guarded
 from .retry import RetryDecision, retry_decision
 from .routing import routing_findings
-from .state import Failure, SessionState, Visit
+from .state import Failure, OpenRequest, SessionState, Visit
 from .transitions import session_failed, transition, visit_failed
 
-__all__ = ["advance", "kernel_findings"]
+__all__ = ["ASKED", "advance", "kernel_findings"]
 
 NOTHING = Decision()
+ASKED = Decision(reply="the executor asks for nothing more until another of its calls has ended")
 
 
 def advance(state: SessionState, definition: Definition, command: Advance, executor_state: Any) -> Decision:
-    """What follows now. Called after each folded batch until it has nothing more to say.
+    """What follows now; ``ASKED`` when that is nothing, and only the end of a call can change it. Called after each
+    folded batch until it has nothing more to say.
 
     Args:
         state: Read only.
         definition: The session's stages, rules and plugins.
-        command: Which effects are under way.
+        command: Which effects are under way, and whether the executor was asked in this state of it.
         executor_state: ``S`` of the open attempt, folded from its events; ``None`` before its context is there.
     """
     if state.final or not state.status:
@@ -47,8 +49,9 @@ def advance(state: SessionState, definition: Definition, command: Advance, execu
         return _go_to(state, definition, state.target or definition.initial)
     if visit.stage not in definition.stages:  # the configuration was migrated
         return Decision((visit_failed("routing.unknown_stage", f"there is no stage {visit.stage} any more", visit),))
-    if any(request.payload.get("visit_id") == visit.visit_id for request in state.open.values()):
-        return NOTHING
+    waiting = next((one for one in state.open.values() if one.payload.get("visit_id") == visit.visit_id), None)
+    if waiting is not None:
+        return _while_open(waiting, state, definition, command, executor_state)
     if visit.failure is not None:
         return _after_failure(state, definition, visit)
     return _next_step(state, definition, visit, executor_state)
@@ -161,6 +164,33 @@ def _execute(state: SessionState, definition: Definition, visit: Visit, executor
         if not isinstance(request, RoleCall):
             return _attempt_over(state, definition, _error_of(request))
     return _ask_roles(state, definition, visit, requests)
+
+
+def _while_open(
+    waiting: OpenRequest, state: SessionState, definition: Definition, command: Advance, executor_state: Any
+) -> Decision:
+    """What follows while something of the visit is awaited: more calls, where it is a call and others have ended."""
+    visit = state.visit
+    if visit is None or visit.failure is not None or waiting.kind != "role":
+        return NOTHING
+    return ASKED if command.asked else _ask_beside(state, definition, visit, executor_state)
+
+
+def _ask_beside(state: SessionState, definition: Definition, visit: Visit, executor_state: Any) -> Decision:
+    """Ask for what follows from the calls that have ended while others are open: no branch waits for a slow one (I-22).
+
+    Its end and its errors are met when nothing of it is open any more, so that each call keeps its result.
+    """
+    executor = definition.executors.get(visit.executor)
+    if executor is None or isinstance(executor_state, HarnessError):
+        return ASKED
+    requests, error = guarded(lambda: tuple(executor.next(executor_state)), what=f"executor {visit.executor}")
+    if error is not None or not all(isinstance(request, RoleCall) for request in requests):
+        return ASKED
+    fresh = {call.request_id for call in requests if isinstance(call, RoleCall)} - visit.requested.keys()
+    if not fresh or len(visit.requested) + len(fresh) > definition.limits.calls_per_attempt:
+        return ASKED
+    return _ask_roles(state, definition, visit, [call for call in requests if isinstance(call, RoleCall)])
 
 
 def _ask_roles(state: SessionState, definition: Definition, visit: Visit, calls: Sequence[RoleCall]) -> Decision:

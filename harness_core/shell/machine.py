@@ -15,7 +15,7 @@ from harness_core.kernel.facts import Decision, Event, Fact
 from harness_core.kernel.guard import guarded
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.react import react
-from harness_core.kernel.stages import advance
+from harness_core.kernel.stages import ASKED, advance
 from harness_core.kernel.state import SessionState, Visit
 from harness_hookspecs.errors import HarnessError, PluginError, VocabularyError
 from harness_hookspecs.events import ACTORS, EVENTS, check_payload
@@ -52,16 +52,21 @@ class SessionMachine:
         self._read_blob = read_blob
         self._recent: dict[str, bytes] = {}  # content decided and perhaps not committed yet
         self._executor_state: tuple[tuple[str, int], int, Any] | None = None
+        self._asked: tuple[str, int, int] | None = None
 
     def new_state(self) -> SessionState:
-        self._executor_state = None
+        self._executor_state = self._asked = None
         return SessionState(session_id=self.session_id)
 
     def decide(self, command: Command, state: SessionState) -> Decision:
         return decide(command, state, self.definition)
 
     def advance(self, state: SessionState, running: frozenset[str]) -> Decision:
-        return advance(state, self.definition, Advance(running), self._state_of_executor(state))
+        command = Advance(running, asked=self._asked is not None and self._asked == _ended_calls(state.visit))
+        decision = advance(state, self.definition, command, self._state_of_executor(state))
+        if decision is ASKED:
+            self._asked = _ended_calls(state.visit)
+        return decision
 
     evolve = staticmethod(evolve)
     react = staticmethod(react)
@@ -146,6 +151,11 @@ class SessionMachine:
             value = loads_trusted(self.blob(outcome["value_ref"]))
             return Outcome.model_validate({"request_id": outcome["request_id"], "ok": True, "value": value})
         return Outcome(request_id=outcome["request_id"], ok=False, error=outcome["error"])
+
+
+def _ended_calls(visit: Visit | None) -> tuple[str, int, int] | None:
+    """The attempt and how many of its calls have ended."""
+    return None if visit is None else (visit.visit_id, visit.attempt, len(visit.outcomes))
 
 
 def _check_manifest(fact: Fact, blob: Callable[[str], bytes]) -> None:

@@ -506,9 +506,9 @@ def test_a_prompt_hash_that_is_not_the_requests_is_not_appended(play: Any, monke
 
     question = BoundModel._question
 
-    def tampered(self: Any, request: Any, scope: str) -> Any:
-        record, called, blobs = question(self, request, scope)
-        return record, {**called, "promptHash": "0" * 64}, blobs
+    def tampered(self: Any, request: Any, scope: str, said: Any) -> Any:
+        record, called = question(self, request, scope, said)
+        return record, {**called, "promptHash": "0" * 64}
 
     monkeypatch.setattr(BoundModel, "_question", tampered)
     session = play(says("unused"))

@@ -7,11 +7,22 @@ from typing import Any
 
 import pytest
 
-from harness_core.kernel.commands import Migrate
+from harness_core.kernel.commands import Migrate, RoleReturned
 from harness_core.kernel.guard import guarded
 from harness_core.kernel.react import react
 from harness_hookspecs.errors import HarnessError, RuleError
-from harness_hookspecs.executor import ChildSession, Executor, Fail, Outcome, Request, RoleCall, StageInput, Timer
+from harness_hookspecs.executor import (
+    ChildSession,
+    Executor,
+    Fail,
+    Finish,
+    Outcome,
+    Request,
+    RoleCall,
+    StageInput,
+    Timer,
+)
+from harness_hookspecs.kit.canonical import canonical, digest
 from tests.playing import REF, OneCall, Play, definition, retry, stage
 
 
@@ -105,6 +116,83 @@ def test_calls_side_by_side_are_asked_at_once_and_the_stage_goes_on_after_the_la
     assert len({effect.key for effect in react(play.state)}) == 3
     assert [play.role(f"out {index}") for index in range(2)] == [["role.returned"]] * 2
     assert play.role("out 2")[:2] == ["role.returned", "artifact.proposed"]
+
+
+class Branches:
+    """Branches that make one call after another, each at its own pace; it remembers how often it was asked."""
+
+    def __init__(self, branches: int, calls: int, *, joins: Callable[[dict[str, int]], bool] | None = None) -> None:
+        self._names, self._calls = [f"b{number}" for number in range(branches)], calls
+        self._joins = joins or (lambda ended: all(count == calls for count in ended.values()))
+        self.asked = 0
+
+    def start(self, stage_input: StageInput) -> Any:
+        return dict.fromkeys(self._names, 0)
+
+    def apply(self, state: Any, outcome: Outcome) -> Any:
+        branch = outcome.request_id.partition(".")[0]
+        return {**state, branch: state[branch] + 1}
+
+    def next(self, state: Any) -> tuple[Request, ...]:
+        self.asked += 1
+        if self._joins(state):
+            return (Finish(output=state),)
+        return tuple(_call(f"{name}.{count}") for name, count in state.items() if count < self._calls)
+
+
+def ends(play: Play, request_id: str) -> list[str]:
+    """The call of that name returns; what follows."""
+    role_call_id = play.state.visit.requested[request_id]  # type: ignore[union-attr]
+    return play.send(RoleReturned(role_call_id, digest("out"), (), {digest("out"): canonical("out")}))
+
+
+def requested(play: Play) -> list[str]:
+    return [fact.payload["request_id"] for fact in play.facts if fact.type == "role.requested"]
+
+
+@pytest.mark.inv("I-22")
+def test_a_fast_branch_never_waits_for_a_slow_one() -> None:
+    play = Play(definition(executors={"agent": Branches(3, 3)})).to_role()
+    for name in ("b1.0", "b1.1", "b1.2", "b2.0", "b2.1"):
+        ends(play, name)
+    assert requested(play) == ["b0.0", "b1.0", "b2.0", "b1.1", "b1.2", "b2.1", "b2.2"]
+
+
+@pytest.mark.inv("I-21")
+def test_branches_are_joined_once_and_after_the_last_of_them_has_ended() -> None:
+    play = Play(definition(executors={"agent": Branches(2, 1, joins=lambda ended: any(ended.values()))})).to_role()
+    assert ends(play, "b1.0") == ["role.returned"]  # the executor would end now; the other branch keeps its result
+    assert ends(play, "b0.0")[:2] == ["role.returned", "artifact.proposed"]
+    assert play.types().count("artifact.proposed") == 1
+
+
+def test_what_an_executor_breaks_by_while_calls_are_open_is_met_when_they_have_ended() -> None:
+    executor = Odd(
+        start=lambda stage_input: 0,
+        apply=lambda state, outcome: state + 1,
+        next=lambda state: (_call("one"), _call("two")) if state == 0 else raising(RuntimeError("boom"))(),
+    )
+    play = Play(definition(executors={"agent": executor})).to_role()
+    assert ends(play, "two") == ["role.returned"]
+    assert "session.failed" in ends(play, "one")
+
+
+def test_calls_that_would_be_too_many_are_met_when_the_others_have_ended() -> None:
+    play = Play(definition(executors={"agent": Branches(2, 2)}, calls_per_attempt=2)).to_role()
+    assert ends(play, "b0.0") == ["role.returned"]
+    assert "session.failed" in ends(play, "b1.0")
+    assert play.last("session.failed")["code"] == "executor.too_many_calls"
+
+
+def test_an_executor_is_asked_again_only_after_one_of_its_calls_has_ended() -> None:
+    executor = Branches(2, 1)
+    play = Play(definition(executors={"agent": executor})).to_role()
+    before = executor.asked
+    for _ in range(5):
+        play.machine.advance(play.state, frozenset())
+    assert executor.asked <= before + 1
+    ends(play, "b0.0")
+    assert executor.asked > before
 
 
 def test_asking_twice_names_the_same_requests_and_another_attempt_names_others() -> None:
