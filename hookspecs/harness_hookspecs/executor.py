@@ -129,7 +129,15 @@ class Executor(Protocol):
         """The state before anything was asked."""
 
     def apply(self, state: Any, outcome: Outcome) -> Any:
-        """The state after one outcome; a new value, the old one is not touched."""
+        """The state after one outcome; a new value, the old one is not touched.
+
+        Outcomes come as they are recorded, in any order of the branches: whoever joins them orders them itself.
+        """
 
     def next(self, state: Any) -> tuple[Request, ...]:
-        """Every request that is open in this state, ``Finish`` or ``Fail`` at its end."""
+        """Every request that is open in this state, ``Finish`` or ``Fail`` at its end.
+
+        Asked again after each outcome, while other requests are still under way: what is new is begun at once, so that
+        a fast branch never waits for a slow one. An end, an error and what would be too many calls are met when nothing
+        is under way any more.
+        """
