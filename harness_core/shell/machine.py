@@ -52,7 +52,7 @@ class SessionMachine:
         self._read_blob = read_blob
         self._recent: dict[str, bytes] = {}  # content decided and perhaps not committed yet
         self._executor_state: tuple[tuple[str, int], int, Any] | None = None
-        self._asked: tuple[str, int, int] | None = None
+        self._asked: tuple[str, int, int, int] | None = None
 
     def new_state(self) -> SessionState:
         self._executor_state = self._asked = None
@@ -62,10 +62,12 @@ class SessionMachine:
         return decide(command, state, self.definition)
 
     def advance(self, state: SessionState, running: frozenset[str]) -> Decision:
-        command = Advance(running, asked=self._asked is not None and self._asked == _ended_calls(state.visit))
+        calls = _calls(state.visit)
+        command = Advance(running, asked=calls is not None and calls == self._asked)
         decision = advance(state, self.definition, command, self._state_of_executor(state))
-        if decision is ASKED:
-            self._asked = _ended_calls(state.visit)
+        requested = sum(fact.type == "role.requested" for fact in decision.facts)
+        if decision is ASKED or requested:  # it said all that it wants; what it asked for stands in the state next
+            self._asked = _calls(state.visit, requested)
         return decision
 
     evolve = staticmethod(evolve)
@@ -153,9 +155,11 @@ class SessionMachine:
         return Outcome(request_id=outcome["request_id"], ok=False, error=outcome["error"])
 
 
-def _ended_calls(visit: Visit | None) -> tuple[str, int, int] | None:
-    """The attempt and how many of its calls have ended."""
-    return None if visit is None else (visit.visit_id, visit.attempt, len(visit.outcomes))
+def _calls(visit: Visit | None, more: int = 0) -> tuple[str, int, int, int] | None:
+    """The attempt, how many of its calls have ended and how many were asked for."""
+    if visit is None:
+        return None
+    return visit.visit_id, visit.attempt, len(visit.outcomes), len(visit.requested) + more
 
 
 def _check_manifest(fact: Fact, blob: Callable[[str], bytes]) -> None:
