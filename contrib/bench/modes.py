@@ -56,7 +56,7 @@ def seq(count: int, folder: Path) -> Printed:
 def fan(count: int, folder: Path) -> Printed:
     """Tool calls on 100 branches; the count is rounded down to a multiple of two each."""
     steps = max(1, count // (2 * BRANCHES)) * 2 * BRANCHES
-    return {"branches": BRANCHES, **_made(steps, lambda store: branch_steps(store, steps, BRANCHES))}
+    return {"count": steps, "branches": BRANCHES, **_made(steps, lambda store: branch_steps(store, steps, BRANCHES))}
 
 
 def agent(count: int, folder: Path) -> Printed:
