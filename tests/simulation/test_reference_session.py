@@ -6,6 +6,7 @@ A failure names its seed; the same seed plays the same session again, event for 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,7 +21,8 @@ from harness_hookspecs.errors import IllegalMove
 from tests.reference import REFERENCE, Site, calls, one_stage, says, write_reference, write_site
 from tests.simulation.storm import CRASH, FOREIGN, MEMORY, Played, Weather, judged, play, unlimited, write_storm
 
-SEEDS = range(50)
+MANY = 20 if os.environ.get("HARNESS_TEST_PROFILE") == "deep" else 1
+SEEDS = range(50 * MANY)
 
 
 def order(played: Played) -> tuple[Any, ...]:
@@ -97,7 +99,7 @@ def test_a_cancel_at_any_instant_gives_one_end(tmp_path: Path, monkeypatch: pyte
 
     weather = Weather(frozenset({"completed", "cancelled"}), beside=_cancel)
     ends: Counter[str] = Counter()
-    for seed in range(100):
+    for seed in range(100 * MANY):
         played = play(site, seed, weather, text="Go.")
         assert judged(played, weather) == (), seed
         ends[played.status] += 1
@@ -112,5 +114,5 @@ def test_a_cancel_at_any_instant_gives_one_end(tmp_path: Path, monkeypatch: pyte
 def test_a_crash_at_any_boundary_breaks_nothing(tmp_path: Path) -> None:
     with unlimited() as patch:
         site = write_storm(tmp_path).enter(patch)
-        for seed in range(40):
+        for seed in range(40 * MANY):
             assert judged(play(site, seed, CRASH)) == (), seed
