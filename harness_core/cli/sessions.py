@@ -1,4 +1,4 @@
-"""``harness sessions``: the index of sessions, one session as it is or as it was at an event, and forks of one."""
+"""``harness sessions``: the index of sessions, one as it is or as it was at an event, forks of it, two side by side."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from .diff_text import diff_text
 from .hosting import budget_of, open_host, recorded_flags, settings_of
 from .named import session_argument
 from .noun import NounGroup
@@ -29,7 +30,7 @@ STATUSES: Final = ("created", "active", "paused", "awaiting_approval", "failed",
 
 @click.group(cls=NounGroup, default="list")
 def sessions() -> None:
-    """List, show and fork sessions."""
+    """List, show, fork and compare sessions."""
 
 
 @sessions.command("list")
@@ -161,3 +162,19 @@ def _branches(document: Mapping[str, Any]) -> str:
         for item in document["items"]
     ]
     return tabled(("id", "forked at", "created (UTC)", "status", "stage", "title"), rows)
+
+
+@sessions.command()
+@session_argument(without=None)
+@click.argument("other", metavar="OTHER")
+@json_option
+@click.pass_context
+def diff(ctx: click.Context, session: str, other: str) -> None:
+    """Show what two sessions did differently.
+
+    What was asked and pinned, stages, transitions, artifacts, tool calls and what was used; ids and times are no
+    difference. OTHER is named as S is.
+    """
+    with open_host(ctx) as host:
+        document = host.diff(session, other)
+    emit(ctx, document, diff_text)

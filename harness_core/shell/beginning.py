@@ -181,15 +181,10 @@ def checked_on_ask(said: str) -> OnAsk:
 
 def config_changes(old: EffectiveConfig, new: EffectiveConfig) -> list[dict[str, Any]]:
     """Every setting that is another one, by its key, with both values."""
-    return _changes(old.document()["settings"], new.document()["settings"])
+    from harness_core.kernel.projections.differences import changed_leaves
 
-
-def _changes(old: Any, new: Any, path: str = "") -> list[dict[str, Any]]:
-    """Every leaf that differs, by its key."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        keys = sorted({*old, *new})
-        return [change for key in keys for change in _changes(old.get(key), new.get(key), f"{path}.{key}".lstrip("."))]
-    return [] if old == new else [{"key": path, "old": old, "new": new}]
+    changed = changed_leaves(old.document()["settings"], new.document()["settings"])
+    return [{"key": one.key, "old": one.a, "new": one.b} for one in changed]
 
 
 def _sha256(content: bytes) -> str:

@@ -590,6 +590,12 @@ class Host:
 
         return views.transitions(self.store, self.find(session_id))
 
+    def diff(self, session_id: str, other: str) -> Mapping[str, Any]:
+        """What two sessions did differently: what was asked and pinned, stages, transitions, artifacts, tools, use."""
+        from . import views
+
+        return views.diff(self.store, self.find(session_id), self.find(other))
+
     def verify(self, session_id: str) -> Mapping[str, Any]:
         """Prove a session's log: chain, head, copied head, content and prompt hashes."""
         from .verify import verify

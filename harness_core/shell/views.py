@@ -9,12 +9,14 @@ from harness_core.kernel.projections.artifacts import artifact_items, digest_of_
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.naming import LAST, resolve_session
 from harness_hookspecs.errors import NotFound
+from harness_hookspecs.kit.codec import loads_trusted
 
 from .posting import answer_place
 
 # A command takes one look: what only that look needs is imported where it is taken.
 if TYPE_CHECKING:
     from harness_core.kernel.facts import Event
+    from harness_core.kernel.projections.differences import Done
     from harness_core.kernel.projections.graph import ConfiguredStage
     from harness_core.kernel.projections.prompt import PromptCall
     from harness_hookspecs.store import Store
@@ -27,6 +29,7 @@ __all__ = [
     "artifacts",
     "configured_stages",
     "context",
+    "diff",
     "find_session",
     "graph",
     "prompt",
@@ -144,6 +147,23 @@ def report(store: Store, session_id: str) -> dict[str, Any]:
     from harness_core.kernel.projections.report import report_document
 
     return report_document(_events(store, session_id), session_id)
+
+
+def diff(store: Store, session_id: str, other: str) -> dict[str, Any]:
+    """What two sessions did differently: ``harness.session_diff/1``."""
+    from harness_core.kernel.projections.differences import session_diff
+
+    return session_diff(_done(store, session_id), _done(store, other))
+
+
+def _done(store: Store, session_id: str) -> Done:
+    from harness_core.kernel.projections.differences import done
+
+    settings: dict[str, Any] = {}
+    for event in _events(store, session_id):
+        if event.type in ("config.loaded", "config.migrated"):
+            settings = loads_trusted(store.blob(event.payload["content_ref"]))["settings"]
+    return done(session_id, lambda: _events(store, session_id), settings)
 
 
 def context(store: Store, session_id: str, visit: str) -> dict[str, Any]:

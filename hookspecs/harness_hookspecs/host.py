@@ -543,6 +543,9 @@ class Host(Protocol):
     def transitions(self, session_id: str) -> Mapping[str, Any]:
         """The rules a session took, with their values."""
 
+    def diff(self, session_id: str, other: str) -> Mapping[str, Any]:
+        """What two sessions did differently: ``harness.session_diff/1``."""
+
     def verify(self, session_id: str) -> Mapping[str, Any]:
         """Prove a session's log: chain, head, copied head, content and prompt hashes."""
 
