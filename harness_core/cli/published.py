@@ -20,6 +20,7 @@ SOURCES: Final = (
     "harness_core.cli.approval_documents:schemas",
     "harness_core.cli.look_documents:schemas",
     "harness_core.cli.diff_documents:schemas",
+    "harness_core.cli.db_documents:schemas",
     "harness_core.cli.prompt_documents:schemas",
     "harness_core.cli.plugin_documents:schemas",
     "harness_core.cli.quickstart_document:schemas",

@@ -642,6 +642,30 @@ class Host:
         options = {"against": against, "first": first, "until": until, "category": category}
         return replay_session(self._opened, self.store, found, mode, kept=kept, **options).document()
 
+    # -- upkeep ---
+
+    def store_stats(self) -> Mapping[str, Any]:
+        """What the log holds and what room it takes."""
+        from . import upkeep
+
+        return upkeep.store_stats(self.store, self.config.harness.store.plugin)
+
+    def back_up(self, target: str | Path) -> Mapping[str, Any]:
+        """Copy the log into a new file that is proved before it bears its name; copies each session's head out too.
+
+        Raises:
+            StoreError: ``store.exists``, ``store.no_file``, or it could not be written; nothing is left.
+        """
+        from . import upkeep
+
+        return upkeep.back_up(self.store, Path(target).absolute(), self._ports.files(self._opened.data_dir))
+
+    def rebuild(self) -> Mapping[str, Any]:
+        """Make summaries and snapshots again from the events; says which were not as they should be."""
+        from . import upkeep
+
+        return upkeep.rebuild(self.store)
+
     # -- surfaces ---
 
     def surface_commands(self) -> Sequence[tuple[str, Any]]:

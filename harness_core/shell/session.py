@@ -17,10 +17,11 @@ from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Drift, HarnessError, Locked, StoreError
 from harness_hookspecs.host import Files, HeldLock, Ports
 from harness_hookspecs.provider import Chunk
-from harness_hookspecs.store import Posted, Store, StoredEvent
+from harness_hookspecs.store import Head, Posted, Store, StoredEvent
 
 from .answering import post_answer, question
 from .deadlines import Deadlines
+from .heads import copy_head
 from .loop import SessionLoop
 from .loop_parts import LoopHooks
 from .machine import SessionMachine
@@ -296,8 +297,7 @@ class OwnedSession:
 
     def _copy_head(self, last: StoredEvent) -> None:
         """Put the head outside the store, so that a cut tail shows (I-7)."""
-        files = self._ports.files(self._world.data_dir)
-        files.write_bytes(f"heads/{self.session_id}", f"{last.seq} {last.hash.hex()}\n".encode())
+        copy_head(self._ports.files(self._world.data_dir), self.session_id, Head(last.seq, last.hash))
         self._ports.reach("head.copied")
 
     def _turned(self, state: SessionState) -> None:

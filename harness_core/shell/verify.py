@@ -15,26 +15,9 @@ from harness_hookspecs.errors import StoreCorrupt
 from harness_hookspecs.host import Files
 from harness_hookspecs.store import Head, Store, StoredEvent
 
-__all__ = ["copied_head", "verify"]
+from .heads import copied_head
 
-_FOLDER = "heads"
-
-
-def copied_head(files: Files, session_id: str) -> Head | None:
-    """The head as it was copied out when the session ended; ``None`` without a copy.
-
-    Raises:
-        StoreCorrupt: ``store.head_copy``: the copy cannot be read.
-    """
-    path = f"{_FOLDER}/{session_id}"
-    if files.facts(path) is None:
-        return None
-    text = files.read_bytes(path, limit_bytes=200).decode(errors="replace")
-    seq, _, digest = text.strip().partition(" ")
-    try:
-        return Head(int(seq), bytes.fromhex(digest))
-    except ValueError as error:
-        raise StoreCorrupt("the head that was copied out cannot be read", code="store.head_copy", where=path) from error
+__all__ = ["verify"]
 
 
 def verify(store: Store, session_id: str, files: Files) -> dict[str, Any]:

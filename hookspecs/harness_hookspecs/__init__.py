@@ -35,7 +35,7 @@ _HOME = {
     ),
     "role_manifest": "FixerManifest Manifest OrchestratorManifest PlannerManifest WorkerManifest",
     "rules": "Program Rules",
-    "store": "Draft Head Posted Snapshot Store StoredEvent chain_hash verify_chain",
+    "store": "Backup Draft Head Posted Snapshot Store StoreStats StoredEvent chain_hash verify_chain",
     "tool": "ToolContext ToolResult ToolSet ToolSpec",
     "validator": "Finding Subject Validator Verdict",
     "value": "Json Value WireModel freeze",

@@ -566,6 +566,15 @@ class Host(Protocol):
         takes what else is given.
         """
 
+    def store_stats(self) -> Mapping[str, Any]:
+        """What the log holds and what room it takes: ``harness.db_stats/1``."""
+
+    def back_up(self, target: str | Path) -> Mapping[str, Any]:
+        """Copy the log into a new file, proved before it bears its name: ``harness.db_backup/1``."""
+
+    def rebuild(self) -> Mapping[str, Any]:
+        """Make the caches again from the events: ``harness.db_rebuild/1`` says which were wrong."""
+
     def surface_commands(self) -> Sequence[tuple[str, Any]]:
         """The commands that installed surfaces add, each with its offer's name."""
 

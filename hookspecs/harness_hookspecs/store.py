@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from .errors import StoreCorrupt
 
 __all__ = [
     "GENESIS_HASH",
+    "Backup",
     "Draft",
     "Head",
     "Posted",
     "Snapshot",
     "Store",
+    "StoreStats",
     "StoredEvent",
     "chain_hash",
     "verify_chain",
@@ -79,6 +82,33 @@ class Snapshot(NamedTuple):
 
     seq: int
     content: bytes
+
+
+class StoreStats(NamedTuple):
+    """How much a store holds and what room it takes; the first five are ``None`` for one that lies in no file."""
+
+    place: str | None  # the file
+    format: int | None  # the version of its form
+    size_bytes: int | None  # of the file
+    wal_bytes: int | None  # of what is committed beside the file and not yet folded into it
+    free_bytes: int | None  # of the file, for what comes next
+    streams: int
+    events: Mapping[str, int]  # by type
+    event_bytes: int  # of their envelopes and payloads
+    blobs: int
+    content_bytes: int  # of the blobs as they were given
+    blob_bytes: int  # of the blobs as they are kept
+    commands: int  # in the inbox, taken or not
+    summaries: int
+    snapshots: int
+
+
+class Backup(NamedTuple):
+    """A copy of a store as it was proved."""
+
+    size_bytes: int
+    heads: Mapping[str, Head]  # of each stream in it
+    contents: int  # blobs that were hashed again
 
 
 def chain_hash(previous: bytes, stream: str, seq: int, draft: Draft) -> bytes:
@@ -194,6 +224,32 @@ class Store(Protocol):
 
     def drop_snapshots(self) -> None:
         """Delete all snapshots, of every stream and maker."""
+
+    def put_summary(self, stream: str, seq: int, summary: bytes | None) -> bool:
+        """Put a summary in place of the stream's own, as if it had come with the event ``seq``; ``None`` deletes it.
+
+        Returns:
+            Whether it was done: only while ``seq`` is the stream's last event. A log that has grown meanwhile has an
+            owner, whose summaries are newer.
+
+        Raises:
+            StoreError: It could not be written.
+        """
+
+    def stats(self) -> StoreStats:
+        """How much it holds and what room it takes; only reads."""
+
+    def backup(self, target: Path) -> Backup:
+        """Copy all of it, as it is at one moment, into a new file that the same kind of store can open.
+
+        Others may read and write meanwhile. The file bears its name only when it is whole and proved: each chain
+        against its head, each blob against its digest.
+
+        Raises:
+            StoreError: ``store.exists``: there is something of that name, which stays as it is; ``store.no_file``: this
+                store lies in no file; or it could not be written. No part of a copy is left.
+            StoreCorrupt: What was copied does not verify; no copy is left.
+        """
 
     def put_blob(self, content: bytes) -> str:
         """Store content once; returns its lower-case SHA-256 hex."""

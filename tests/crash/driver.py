@@ -29,7 +29,7 @@ from pydantic import BaseModel
 from harness_core import Host
 from harness_core.kernel.checking.check import check
 from harness_core.kernel.checking.history import NOTHING, Broken, Happened, History
-from harness_core.shell.verify import copied_head
+from harness_core.shell.heads import copied_head
 from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.store import StoredEvent
 

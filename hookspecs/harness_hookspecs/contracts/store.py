@@ -1,7 +1,7 @@
 """The suite for kind ``store``: a subclass that opens a store goes in, the protocol's rules are checked one by one.
 
-Rules that need more than the protocol has ways in that a suite may offer: ``reopen`` for a log that lasts, ``cut_tail``
-to tamper with it.
+Rules that need more than the protocol has ways in that a suite may offer: ``reopen`` for a log that lasts,
+``restored`` for one that can be copied, ``cut_tail`` to tamper with it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from .rules import rule
 from .store_content import ContentRules
 from .store_events import EventRules
 from .store_machine import walk
+from .store_upkeep import UpkeepRules
 
 __all__ = ["StoreContract"]
 
 
-class StoreContract(EventRules, ContentRules):
+class StoreContract(EventRules, ContentRules, UpkeepRules):
     """Every promise of :class:`~harness_hookspecs.store.Store` that a store can keep by itself.
 
     Attributes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from harness_hookspecs.errors import StoreConflict
@@ -42,6 +43,10 @@ class StoreCase(Contract):
 
     def reopen(self, store: Store) -> Store | None:
         """Close the store and open the same log again; ``None`` for a log that ends with its store."""
+        return None
+
+    def restored(self, file: Path) -> Store | None:
+        """Open a copy that the store has made; ``None`` for a store that makes none."""
         return None
 
     def cut_tail(self, store: Store, stream: str, count: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from harness_hookspecs.errors import StoreConflict
 from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, StoredEvent, chain_hash
 
-__all__ = ["Log", "Stream", "chained", "first_result"]
+__all__ = ["Log", "Stream", "bytes_of", "chained", "first_result"]
 
 
 class Stream:
@@ -42,6 +42,12 @@ def chained(stream: str, head: Head, position: int, drafts: Sequence[Draft]) -> 
         seq = head.seq + index
         last = chain_hash(last, stream, seq, draft)
         yield StoredEvent._make((position + index, stream, seq, *draft[:7], last))
+
+
+def bytes_of(event: StoredEvent) -> int:
+    """Bytes of its envelope and its payload."""
+    envelope = (event.id, event.type, str(event.version), event.actor, event.timestamp, "")
+    return len("\n".join(envelope).encode()) + len(event.refs) + len(event.payload)
 
 
 def first_result(name: str, stream: Stream, drafts: Sequence[Draft]) -> tuple[StoredEvent, ...] | None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_hookspecs.errors import NotFound, StoreConflict, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports, StoreHost
-from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Snapshot, StoredEvent
+from harness_hookspecs.store import GENESIS_HASH, Backup, Draft, Head, Posted, Snapshot, StoredEvent, StoreStats
 
-from .log import Log, Stream, chained, first_result
+from .log import Log, Stream, bytes_of, chained, first_result
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -173,6 +175,42 @@ class MemoryStore:
             for stream in self._open().streams.values():
                 stream.snapshots = {}
             self._log.commits += 1
+
+    def put_summary(self, stream: str, seq: int, summary: bytes | None) -> bool:
+        with self._lock:
+            found = self._open().streams.get(stream)
+            if found is None or found.head.seq != seq:
+                return False
+            found.summary, found.changed = summary, found.events[-1].position
+            self._log.commits += 1
+            return True
+
+    def stats(self) -> StoreStats:
+        with self._lock:
+            log = self._open()
+            streams = list(log.streams.values())
+            events = [event for stream in streams for event in stream.events]
+            content_bytes = sum(map(len, log.blobs.values()))
+            return StoreStats(
+                place=None,
+                format=None,
+                size_bytes=None,
+                wal_bytes=None,
+                free_bytes=None,
+                streams=len(streams),
+                events=Counter(event.type for event in events),
+                event_bytes=sum(map(bytes_of, events)),
+                blobs=len(log.blobs),
+                content_bytes=content_bytes,
+                blob_bytes=content_bytes,
+                commands=len(log.inbox),
+                summaries=sum(stream.summary is not None for stream in streams),
+                snapshots=sum(len(stream.snapshots) for stream in streams),
+            )
+
+    def backup(self, target: Path) -> Backup:
+        self._open()
+        raise StoreError("This log lies in no file and ends with its process.", code="store.no_file")
 
     def put_blob(self, content: bytes) -> str:
         digest = sha256(content).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,17 @@ import pytest
 from harness_hookspecs.contracts.rules import Contract, complaints
 from harness_hookspecs.contracts.store import StoreContract
 from harness_hookspecs.errors import NotFound, StoreConflict
-from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Snapshot, Store, StoredEvent
+from harness_hookspecs.store import (
+    GENESIS_HASH,
+    Backup,
+    Draft,
+    Head,
+    Posted,
+    Snapshot,
+    Store,
+    StoredEvent,
+    StoreStats,
+)
 from harness_store_memory.log import Log, Stream
 from harness_store_memory.store import MemoryStore
 
@@ -273,6 +284,39 @@ class DropsSummariesToo(MemoryStore):
             stream.summary = None
 
 
+class PutsAnything(MemoryStore):
+    def put_summary(self, stream: str, seq: int, summary: bytes | None) -> bool:
+        found = self._log.streams.get(stream)
+        return found is not None and super().put_summary(stream, found.head.seq, summary)
+
+
+class KeepsTheOrder(MemoryStore):
+    def put_summary(self, stream: str, seq: int, summary: bytes | None) -> bool:
+        changed = self._log.streams[stream].changed if stream in self._log.streams else 0
+        done = super().put_summary(stream, seq, summary)
+        if done:
+            self._log.streams[stream].changed = changed
+        return done
+
+
+class CountsStreamsAsEvents(MemoryStore):
+    def stats(self) -> StoreStats:
+        found = super().stats()
+        return found._replace(events={"role.note": found.streams} if found.streams else {})
+
+
+class CopiesNothing(MemoryStore):
+    def backup(self, target: Path) -> Backup:
+        return Backup(0, {stream: self.head(stream) for stream in self.streams()}, len(self._log.blobs))
+
+
+class RefusesTooLate(MemoryStore):
+    def backup(self, target: Path) -> Backup:
+        if target.exists():
+            target.write_bytes(b"")
+        return super().backup(target)
+
+
 class StreamsByName(MemoryStore):
     def streams(self) -> Sequence[str]:
         return sorted(super().streams())
@@ -335,6 +379,11 @@ BROKEN: dict[str, type[MemoryStore]] = {
     "store.snapshot_nearest": LatestSnapshotOnly,
     "store.snapshot_maker": AnyMaker,
     "store.snapshots_are_caches": DropsSummariesToo,
+    "store.put_summary": KeepsTheOrder,
+    "store.put_summary_of_the_end": PutsAnything,
+    "store.stats": CountsStreamsAsEvents,
+    "store.backup_is_whole": CopiesNothing,
+    "store.backup_replaces_nothing": RefusesTooLate,
     "store.streams": StreamsByName,
     "store.change_counter": CountsEventsOnly,
     "store.closed": ReadsAfterClosing,

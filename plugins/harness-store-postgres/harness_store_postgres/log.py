@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Final, LiteralString
 
 from harness_hookspecs.errors import NotFound, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports
-from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Snapshot, StoredEvent
+from harness_hookspecs.store import GENESIS_HASH, Backup, Draft, Head, Posted, Snapshot, StoredEvent, StoreStats
 
 from .link import Connection, Link
 from .reader import FOREVER, Readers
 from .rows import encoded
+from .stats import stats_of
 from .writer import Writer
-from .writes import POSTED, Append, Content, DropSnapshots, Keep, Post, posted
+from .writes import POSTED, Append, Content, DropSnapshots, Keep, Post, Summarise, posted
 
 __all__ = ["PostgresStore"]
 
@@ -29,6 +31,7 @@ _SNAPSHOT: Final = (
 )
 _TAKE: Final[LiteralString] = f"{POSTED} WHERE session = %s AND taken_seq IS NULL ORDER BY position"
 _BY_ID: Final[LiteralString] = f"{POSTED} WHERE sha256(command_id) = sha256(%s)"
+_COPY_HINT: Final = "pg_dump copies a database; what was restored of it is proved by: harness events verify"
 _COMMITS: Final = "SELECT commits FROM log"
 
 
@@ -90,6 +93,17 @@ class PostgresStore:
 
     def drop_snapshots(self) -> None:
         self._writer.run(DropSnapshots())
+
+    def put_summary(self, stream: str, seq: int, summary: bytes | None) -> bool:
+        document = None if summary is None else _bytes(summary)
+        return self._writer.run(Summarise(_encoded(stream), seq, document))
+
+    def stats(self) -> StoreStats:
+        return stats_of(self._readers)
+
+    def backup(self, target: Path) -> Backup:
+        self.change_counter()  # a log that cannot be asked says so first
+        raise StoreError("The log lies in a database, not in a file.", code="store.no_file", hint=_COPY_HINT)
 
     def put_blob(self, content: bytes) -> str:
         for work in self._new(content):

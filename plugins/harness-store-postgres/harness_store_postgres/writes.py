@@ -12,7 +12,7 @@ from .rows import Encoded, chained, event, stored, type_of
 from .schema import EVENT_COLUMNS
 from .transaction import Place, Transaction
 
-__all__ = ["POSTED", "Append", "Content", "DropSnapshots", "Keep", "Post", "posted"]
+__all__ = ["POSTED", "Append", "Content", "DropSnapshots", "Keep", "Post", "Summarise", "posted"]
 
 _NEW_STREAM: Final = "INSERT INTO streams (name, seq, hash) VALUES (%s, 0, %s) RETURNING id"
 _INSERT: Final = (
@@ -32,6 +32,8 @@ _SUMMARY: Final = (
     "INSERT INTO summaries (stream, changed, document) VALUES (%s, %s, %s)"
     " ON CONFLICT (stream) DO UPDATE SET changed = excluded.changed, document = excluded.document"
 )
+_POSITION: Final = "SELECT position FROM events WHERE stream = %s AND seq = %s"
+_NO_SUMMARY: Final = "DELETE FROM summaries WHERE stream = %s"
 _OTHERS: Final = "DELETE FROM snapshots WHERE stream = %s AND maker <> %s"
 _KEEP: Final = (
     "INSERT INTO snapshots (stream, seq, maker, content) VALUES (%s, %s, %s, %s)"
@@ -110,6 +112,27 @@ class DropSnapshots:
         """One statement."""
         if transaction.connection.execute(_DROP).rowcount:
             transaction.wrote = True
+        return True
+
+
+class Summarise(NamedTuple):
+    """A summary in place of a stream's own, or none."""
+
+    stream: bytes
+    seq: int
+    summary: bytes | None
+
+    def within(self, transaction: Transaction) -> bool:
+        """Only while the log still ends there."""
+        place, execute = transaction.place(self.stream), transaction.connection.execute
+        if place.stream is None or place.seq != self.seq:
+            return False
+        if self.summary is None:
+            written = execute(_NO_SUMMARY, (place.stream,)).rowcount
+        else:
+            (position,) = execute(_POSITION, (place.stream, place.seq)).fetchone() or (None,)
+            written = execute(_SUMMARY, (place.stream, position, self.summary)).rowcount
+        transaction.wrote = transaction.wrote or written > 0
         return True
 
 

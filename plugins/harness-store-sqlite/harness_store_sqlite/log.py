@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from hashlib import sha256
+from pathlib import Path
 
 from harness_hookspecs.errors import NotFound, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports
-from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Snapshot, StoredEvent
+from harness_hookspecs.store import GENESIS_HASH, Backup, Draft, Head, Posted, Snapshot, StoredEvent, StoreStats
 
 from .driver import Connection, DriverError
 from .failure import FOLDER_HINT
 from .reader import FOREVER, Readers
-from .writer import Writer
-from .writes import Append, Content, DropSnapshots, Keep, Post, pack
+from .stats import has_table, stats_of
+from .writer import T, Work, Writer
+from .writes import Append, Content, DropSnapshots, Keep, Post, Summarise, pack, unpack
 
 __all__ = ["SqliteStore"]
 
@@ -25,7 +26,6 @@ _WORTH_ASKING_BYTES = 4096
 _new = tuple.__new__  # a third of the time of ``Append(...)``
 _HAS_BLOB = "SELECT 1 FROM blobs WHERE digest = ?"
 _BLOB = "SELECT size, deflated, content FROM blobs WHERE digest = ?"
-_HAS_SNAPSHOTS = "SELECT 1 FROM sqlite_schema WHERE name = 'snapshots'"
 _SNAPSHOT = (
     "SELECT seq, content FROM snapshots"
     " WHERE sid = (SELECT id FROM streams WHERE name = ?) AND maker = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
@@ -37,20 +37,25 @@ class SqliteStore:
     """The ``Store`` over one SQLite file; see the protocol for what each method promises.
 
     Args:
+        path: The file.
         writer: The writing connection.
         connect: Opens a reading connection.
+        copy: Copies what a connection sees into a new file.
         ports: For locks and boundaries.
         failure: Names an error of the driver.
     """
 
     def __init__(
         self,
+        path: Path,
         writer: Connection,
         *,
         connect: Callable[[], Connection],
+        copy: Callable[[Connection, Path], Backup],
         ports: Ports,
         failure: Callable[[BaseException], StoreError],
     ) -> None:
+        self._path, self._copy = path, copy
         self._writer = Writer(writer, ports, failure)
         self._readers = Readers(connect, failure)
         self._reach = ports.reach
@@ -88,27 +93,35 @@ class SqliteStore:
         return [name for (name,) in self._readers.all(_STREAMS)]
 
     def summaries(self) -> Iterator[tuple[str, bytes]]:
-        return self._readers.summaries()
+        return self._readers.summaries() if has_table(self._readers, "summaries") else iter(())
 
     def put_snapshot(self, stream: str, seq: int, maker: str, content: bytes) -> None:
-        self._write_snapshots(Keep(stream, seq, maker, content))
+        self._write_cache("snapshots", Keep(stream, seq, maker, content))
 
     def snapshot(self, stream: str, maker: str, *, until: int | None = None) -> Snapshot | None:
         last = FOREVER if until is None else max(-1, min(until, FOREVER))
-        row = self._readers.first(_SNAPSHOT, (stream, maker, last)) if self._has_snapshots() else None
+        there = has_table(self._readers, "snapshots")
+        row = self._readers.first(_SNAPSHOT, (stream, maker, last)) if there else None
         return Snapshot(*row) if row else None
 
     def drop_snapshots(self) -> None:
-        self._write_snapshots(DropSnapshots())
+        self._write_cache("snapshots", DropSnapshots())
 
-    def _write_snapshots(self, work: Keep | DropSnapshots) -> None:
-        if not self._has_snapshots():
+    def put_summary(self, stream: str, seq: int, summary: bytes | None) -> bool:
+        return self._write_cache("summaries", Summarise(stream, seq, summary))
+
+    def _write_cache(self, table: str, work: Work[T]) -> T:
+        """A file that may only be read can lack it: one of format 1, and one whose caches somebody dropped."""
+        if not has_table(self._readers, table):
             raise StoreError("the log is read-only", code="store.readonly", hint=FOLDER_HINT)
-        self._writer.run(work)
+        return self._writer.run(work)
 
-    def _has_snapshots(self) -> bool:
-        """A file of format 1 that may only be read has none."""
-        return self._readers.first(_HAS_SNAPSHOTS) is not None
+    def stats(self) -> StoreStats:
+        return stats_of(self._readers, self._path)
+
+    def backup(self, target: Path) -> Backup:
+        with closing(self._readers.extra()) as source:
+            return self._copy(source, target.absolute())
 
     def put_blob(self, content: bytes) -> str:
         packed = self._packed(content)
@@ -128,7 +141,7 @@ class SqliteStore:
         row = self._readers.first(_BLOB, (bytes.fromhex(digest),)) if _is_digest(digest) else None
         if row is None:
             raise NotFound("There is no content of that digest.", where=digest)
-        content = _unpacked(*row)
+        content = unpack(*row)
         if content is None or sha256(content).hexdigest() != digest:
             raise StoreCorrupt("The content does not hash to its digest.", code="store.changed", where=digest)
         return content
@@ -171,13 +184,3 @@ class SqliteStore:
 
 def _is_digest(digest: str) -> bool:
     return len(digest) == 64 and not digest.strip("0123456789abcdef")
-
-
-def _unpacked(size_bytes: int, deflated: int, stored: bytes) -> bytes | None:
-    """The content, ``None`` when it cannot be had; never more bytes than the row promises."""
-    if not deflated:
-        return stored
-    try:
-        return zlib.decompressobj().decompress(stored, size_bytes or 1)
-    except zlib.error:
-        return None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import cache
 from typing import Final
 
 __all__ = [
     "APPLICATION_ID",
+    "CACHES",
     "EVENT_COLUMNS",
     "FILL_LOG",
     "FORMAT",
@@ -84,10 +85,6 @@ CREATE TABLE inbox (
 
 CREATE INDEX inbox_waiting ON inbox (session, position) WHERE taken_seq IS NULL
 
-CREATE TABLE summaries (sid INTEGER PRIMARY KEY, changed INTEGER NOT NULL, document BLOB NOT NULL) STRICT
-
-CREATE INDEX summaries_changed ON summaries (changed)
-
 CREATE TRIGGER events_head AFTER INSERT ON events WHEN NEW.batch IS NOT NULL BEGIN
     UPDATE streams SET hash = NEW.hash,
         seq = CASE WHEN seq = NEW.seq - NEW.batch THEN NEW.seq ELSE RAISE(ABORT, 'gap') END
@@ -105,11 +102,19 @@ BEGIN SELECT RAISE(ABORT, 'a posted command is never changed'); END
 # keeps its row for ever; the one thing that happens to it is that it is taken, once.
 
 
+_SUMMARIES: Final = (
+    "CREATE TABLE summaries (sid INTEGER PRIMARY KEY, changed INTEGER NOT NULL, document BLOB NOT NULL) STRICT",
+    "CREATE INDEX summaries_changed ON summaries (changed)",
+)
+
 _SNAPSHOTS: Final = """
 CREATE TABLE snapshots (
     sid INTEGER NOT NULL, seq INTEGER NOT NULL, maker TEXT NOT NULL, content BLOB NOT NULL, UNIQUE (sid, seq)
 ) STRICT
 """
+
+CACHES: Final = frozenset((*_SUMMARIES, _SNAPSHOTS.strip()))
+"""Makes what holds nothing that the events do not say. It may be missing in a file, and is made again then, empty."""
 
 
 def _forbid(action: str, table: str) -> str:
@@ -120,6 +125,7 @@ def _forbid(action: str, table: str) -> str:
 _ADDED: Final[Mapping[int, tuple[str, ...]]] = {
     1: (
         *_FIRST.strip().split("\n\n"),
+        *_SUMMARIES,
         *(_forbid(action, table) for table in ("events", "blobs") for action in ("UPDATE", "DELETE")),
         *(_forbid("DELETE", table) for table in ("streams", "inbox")),
     ),
@@ -161,14 +167,16 @@ def pragmas(*, synchronous: str, busy_milliseconds: int = 30_000) -> tuple[str, 
 
 
 def form(version: int) -> tuple[str, ...]:
-    """The statements a file of that format holds; one whose own statements differ from these was tampered with."""
+    """The statements of that format; a file that holds others, or lacks one that is not of :data:`CACHES`, was
+    tampered with."""
     return tuple(statement for number, added in _ADDED.items() if number <= version for statement in added)
 
 
-def steps(version: int) -> tuple[str, ...]:
-    """What brings a file of that format to ours, within a transaction: what it lacks, and the number."""
-    added = form(FORMAT)[len(form(version)) :]
-    return (*added, f"PRAGMA user_version = {FORMAT}") if added else ()
+def steps(version: int, held: Set[str]) -> tuple[str, ...]:
+    """What brings a file of that format, which holds these statements, to ours, within a transaction: what it lacks,
+    and the number."""
+    lacking = tuple(statement for statement in form(FORMAT) if statement not in held)
+    return lacking if version == FORMAT else (*lacking, f"PRAGMA user_version = {FORMAT}")
 
 
 def creation() -> tuple[str, ...]:
@@ -176,7 +184,7 @@ def creation() -> tuple[str, ...]:
     return (
         f"PRAGMA page_size = {_PAGE_BYTES}",
         "BEGIN EXCLUSIVE",
-        *steps(0),
+        *steps(0, frozenset()),
         f"PRAGMA application_id = {APPLICATION_ID}",
         "COMMIT",
         "PRAGMA journal_mode = WAL",

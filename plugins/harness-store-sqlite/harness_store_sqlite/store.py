@@ -5,18 +5,20 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_hookspecs.errors import StoreCorrupt, StoreError
 from harness_hookspecs.host import StoreHost
+from harness_hookspecs.store import Backup
 
+from .copying import proved
 from .driver import Connection, DatabaseFactory, DriverError, PeeweeException
 from .failure import FOLDER_HINT, failure
 from .log import SqliteStore
-from .schema import APPLICATION_ID, FORMAT, affected, creation, form, pragmas, steps
+from .schema import APPLICATION_ID, CACHES, FORMAT, affected, creation, form, pragmas, steps
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -28,6 +30,9 @@ _MAGIC: Final = b"SQLite format 3\0"
 _HEADER_BYTES: Final = 100
 _SCARCE_BYTES: Final = 131_072
 _FILES_OF_A_CONNECTION: Final = 3
+_NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS}
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_COPY_HINT: Final = "nothing was copied; name a file in a folder that can be written, with room for the whole log"
 _LIMITS: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
@@ -39,7 +44,8 @@ def default_database(uri: str) -> Any:
 
 
 def open_store(settings: Settings, host: StoreHost, *, database: DatabaseFactory = default_database) -> SqliteStore:
-    """Open the log; make it when there is no file of that name at all, add to it what one of an earlier format lacks.
+    """Open the log; make it when there is no file of that name at all, add to it what it lacks: what one of an earlier
+    format does, and caches that somebody dropped.
 
     Args:
         settings: Where it lies and how durable it is.
@@ -58,13 +64,15 @@ def open_store(settings: Settings, host: StoreHost, *, database: DatabaseFactory
         if not os.path.lexists(path):
             _create(path, database)
         _look_at_header(path)
-        version = _look_inside(path, database)
+        lacks = _look_inside(path, database)
         writer = _connect(path, database, said)
-        if version < FORMAT:
+        if lacks:
             _bring_forward(path, writer)
     return SqliteStore(
+        path,
         writer,
         connect=lambda: _reader(path, database, said),
+        copy=lambda source, target: _copy(source, target, database),
         ports=host.ports,
         failure=lambda error: failure(error, str(path), full=_is_full(path.parent)),
     )
@@ -183,17 +191,36 @@ def _refuse_affected(path: Path, database: DatabaseFactory) -> None:
 
 def _create(path: Path, database: DatabaseFactory) -> None:
     """Make the file under another name and give it its own when it is whole; whoever comes second uses the first's."""
-    handle, name = mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)  # one a call, not one a process
+    with _draft_of(path) as draft:
+        _connect(draft, database, (*pragmas(synchronous="FULL"), *creation())).close()
+        with suppress(FileExistsError):
+            _name(draft, path)
+        _sync_folder(path.parent)
+
+
+@contextmanager
+def _draft_of(path: Path) -> Iterator[Path]:
+    """A file beside it, one a call and not one a process, of which nothing is left in the end."""
+    handle, name = mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
     os.close(handle)
     draft = Path(name)
     try:
-        _connect(draft, database, (*pragmas(synchronous="FULL"), *creation())).close()
-        with suppress(FileExistsError):
-            os.link(draft, path)
-        _sync_folder(path.parent)
+        yield draft
     finally:
         for suffix in ("", "-journal", "-wal", "-shm"):
             draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def _name(draft: Path, path: Path) -> None:
+    """Give a whole file its name; ``FileExistsError`` when there is something of that name already."""
+    try:
+        os.link(draft, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(path):  # a disk without links: of two that come at the very same moment the last one wins
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        draft.rename(path)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -202,6 +229,38 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _copy(source: Connection, target: Path, database: DatabaseFactory) -> Backup:
+    """Copy what the connection sees at this moment; nobody else may use it meanwhile."""
+    said = pragmas(synchronous="FULL")
+    with _named_copy(target):
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        with _draft_of(target) as draft:
+            with closing(_connect(draft, database, said)) as copy:
+                source.backup(copy)
+            with closing(_connect(draft, database, said, mode="ro&immutable=1")) as copy:  # so nothing lies beside it
+                made = proved(copy, draft.stat().st_size)
+            _name(draft, target)
+            _sync_folder(target.parent)
+    return made
+
+
+@contextmanager
+def _named_copy(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError as error:
+        text, hint = "there is something of that name, which stays as it is", "name a file that is not there yet"
+        raise StoreError(text, code="store.exists", where=str(target), hint=hint) from error
+    except DriverError as error:
+        raise failure(error, str(target), full=_is_full(target.parent)) from error
+    except OSError as error:
+        code = "store.readonly" if isinstance(error, PermissionError) else "store.io"
+        code = "store.full" if error.errno in _NO_ROOM else code
+        text = f"the copy cannot be written: {error.strerror or error}"
+        raise StoreError(text, code=code, where=str(target), hint=_COPY_HINT) from error
 
 
 def _look_at_header(path: Path) -> None:
@@ -224,31 +283,33 @@ def _refuse_foreign(path: Path, application_id: int, version: int) -> None:
         raise StoreCorrupt(text, code="store.newer", where=str(path), hint=hint, found=version, supported=FORMAT)
 
 
-def _look_inside(path: Path, database: DatabaseFactory, *, mode: str = "ro") -> int:
-    """Refuse, on a connection that cannot write, what only the write-ahead log tells; gives the file's format."""
+def _look_inside(path: Path, database: DatabaseFactory, *, mode: str = "ro") -> bool:
+    """Refuse, on a connection that cannot write, what only the write-ahead log tells; gives whether it lacks a table,
+    as one of an earlier format does, and one whose caches somebody dropped."""
     connection = _connect(path, database, ("PRAGMA busy_timeout = 30000", "BEGIN"), mode=mode)
     try:
-        return _format(path, connection)
+        return bool(_steps(path, connection))
     finally:
         connection.close()
 
 
-def _format(path: Path, connection: Connection) -> int:
-    """The file's format, within a transaction, since another process may bring it forward; refuses a changed form."""
+def _steps(path: Path, connection: Connection) -> tuple[str, ...]:
+    """What the file lacks, within a transaction, since another process may add it; refuses a changed form."""
     application_id = connection.execute("PRAGMA application_id").fetchone()[0]
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     _refuse_foreign(path, application_id, version)
-    found = {row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()}
-    if version < 1 or found != set(form(version)):
+    held = {row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()}
+    of_its_format = set(form(version))
+    if version < 1 or not of_its_format - CACHES <= held <= of_its_format:
         raise StoreCorrupt("tables or triggers of the log were changed", code="store.corrupt", where=str(path))
-    return version
+    return steps(version, held)
 
 
 def _bring_forward(path: Path, writer: Connection) -> None:
-    """Add what a file of an earlier format lacks, all or nothing; one that may only be read stays as it is."""
+    """Add what a file lacks, all or nothing; one that may only be read stays as it is."""
     try:
         writer.execute("BEGIN IMMEDIATE").close()
-        for statement in (*steps(_format(path, writer)), "COMMIT"):  # none for whoever comes second
+        for statement in (*_steps(path, writer), "COMMIT"):  # none for whoever comes second
             writer.execute(statement).close()
     except DriverError as error:
         if failure(error, str(path)).code != "store.readonly":

@@ -17,7 +17,7 @@ from harness_hookspecs.host import Ports, WaitLock
 from .driver import Connection, DriverError, IntegrityError
 from .schema import FILL_LOG, SMALL_CACHE, USUAL_CACHE
 
-__all__ = ["Place", "Transaction", "Work", "Writer"]
+__all__ = ["Place", "T", "Transaction", "Work", "Writer"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -14,7 +14,7 @@ from .rows import Chained, chained, event, stored, type_of
 from .schema import EVENT_COLUMNS, MAX_ROWS, MAX_ROWS_ALONE, insert_events
 from .writer import Place, Transaction
 
-__all__ = ["Append", "Content", "DropSnapshots", "Keep", "Post", "pack"]
+__all__ = ["Append", "Content", "DropSnapshots", "Keep", "Post", "Summarise", "pack", "unpack"]
 
 _SMALL_BYTES: Final = 256
 _SAMPLE_BYTES: Final = 65_536
@@ -28,6 +28,11 @@ _SUMMARY = (
     "INSERT INTO summaries (sid, changed, document) VALUES (?, ?, ?)"
     " ON CONFLICT (sid) DO UPDATE SET changed = excluded.changed, document = excluded.document"
 )
+_END = (
+    "SELECT sid, position FROM events JOIN streams ON sid = id AND events.seq = streams.seq"
+    " WHERE name = ? AND streams.seq = ?"
+)
+_NO_SUMMARY = "DELETE FROM summaries WHERE sid = ?"
 _OTHERS = "DELETE FROM snapshots WHERE sid = (SELECT id FROM streams WHERE name = ?) AND maker <> ?"
 _KEEP = (
     "INSERT INTO snapshots (sid, seq, maker, content) SELECT id, ?2, ?3, ?4 FROM streams WHERE name = ?1 AND seq > 0"
@@ -68,6 +73,16 @@ def pack(content: bytes, digest: bytes, *, known: bool) -> Content:
         # The quickest level: what is stored is mostly text, on which the better ones gain little and cost much.
         return Content(digest, len(content), 1, zlib.compress(content, 1))
     return Content(digest, len(content), 0, content)
+
+
+def unpack(size_bytes: int, deflated: int, stored: bytes) -> bytes | None:
+    """The content of a row, ``None`` when it cannot be had; never more bytes than the row promises."""
+    if not deflated:
+        return stored
+    try:
+        return zlib.decompressobj().decompress(stored, size_bytes or 1)
+    except zlib.error:
+        return None
 
 
 def _shrinks(content: bytes) -> bool:
@@ -122,6 +137,31 @@ class DropSnapshots:
     def within(self, transaction: Transaction) -> bool:
         """The same statement."""
         return self.alone(transaction.connection, transaction.places)
+
+
+class Summarise(NamedTuple):
+    """A summary in place of a stream's own, or none."""
+
+    stream: str
+    seq: int
+    summary: bytes | None
+
+    def alone(self, connection: Connection, places: dict[str, Place]) -> bool | None:
+        """It takes a look at the head first."""
+        return None
+
+    def within(self, transaction: Transaction) -> bool:
+        """Only while the log still ends there."""
+        connection = transaction.connection
+        end = connection.execute(_END, (self.stream, self.seq)).fetchone()
+        if end is None:
+            return False
+        sid, position = end
+        if self.summary is None:
+            connection.execute(_NO_SUMMARY, (sid,))
+        else:
+            connection.execute(_SUMMARY, (sid, position, self.summary))
+        return True
 
 
 class Append(NamedTuple):

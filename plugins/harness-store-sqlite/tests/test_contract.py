@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 from pysqlite3 import dbapi2 as sqlite
 
 from harness_hookspecs.contracts.store import StoreContract
@@ -18,6 +20,9 @@ class TestSqliteStore(StoreContract):
     def reopen(self, store: Store) -> Store:
         store.close()
         return self.subject()
+
+    def restored(self, file: Path) -> Store:
+        return open_store(Settings(path=str(file)), self.host)
 
     def cut_tail(self, store: Store, stream: str, count: int) -> bool:
         connection = sqlite.connect(str(self.host.data_dir / "harness.db"), isolation_level=None)

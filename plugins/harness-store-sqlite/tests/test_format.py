@@ -25,6 +25,7 @@ from harness_store_sqlite.settings import Settings
 from harness_store_sqlite.store import look_at_store, open_store
 
 HERE = Path(__file__).parent
+STEPS = steps(1, set(form(1)))
 QUICK = Settings(synchronous="NORMAL")
 HEADS = {  # as the version that made the log said
     STREAM: Head(4, bytes.fromhex("73e7ee96d581ed1a1be232e60574591fa850c18235c47393df499805de1d5bee")),
@@ -64,6 +65,12 @@ def version_of(file: Path) -> int:
     with closing(sqlite.connect(str(file))) as connection:
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
+
+
+def reading(uri: str) -> Any:
+    """A database that cannot be written, whatever is asked for."""
+    uri = uri.replace("mode=rw", "mode=ro")
+    return SqliteDatabase(uri, uri=True, thread_safe=False, check_same_thread=False)
 
 
 def is_as_it_was(store: Store) -> None:
@@ -115,6 +122,17 @@ def test_it_goes_on_as_if_it_had_been_made_today(host: FakeHost, file: Path) -> 
     assert rows(file)[""] == set(form(FORMAT))
 
 
+@pytest.mark.inv("I-11")
+@pytest.mark.req("B-15")
+def test_caches_that_it_lacks_beside_are_made_in_the_same_step(host: FakeHost, file: Path) -> None:
+    change("DROP TABLE summaries")(file)
+    store = open_store(QUICK, host)
+    assert list(store.summaries()) == []
+    assert {stream: store.head(stream) for stream in store.streams()} == HEADS
+    store.close()
+    assert (version_of(file), rows(file)[""]) == (FORMAT, set(form(FORMAT)))
+
+
 # ------------------------------------------------------------------------------------------------- only read
 
 
@@ -129,10 +147,6 @@ def test_a_look_says_that_it_opens_and_leaves_it_byte_for_byte(host: FakeHost, f
 def test_where_it_may_only_be_read_it_is_read_without_snapshots_and_left_byte_for_byte(
     host: FakeHost, file: Path
 ) -> None:
-    def reading(uri: str) -> Any:
-        uri = uri.replace("mode=rw", "mode=ro")
-        return SqliteDatabase(uri, uri=True, thread_safe=False, check_same_thread=False)
-
     before = file.read_bytes()
     store = open_store(QUICK, host, database=reading)
     is_as_it_was(store)
@@ -145,6 +159,23 @@ def test_where_it_may_only_be_read_it_is_read_without_snapshots_and_left_byte_fo
         with pytest.raises(StoreError) as caught:
             write()
         assert caught.value.code == "store.readonly"
+    store.close()
+    assert everything_in(host.data_dir) == {"harness.db": before}
+
+
+@pytest.mark.req("B-15")
+def test_where_it_may_only_be_read_it_is_read_without_any_cache_and_left_byte_for_byte(
+    host: FakeHost, file: Path
+) -> None:
+    change("DROP TABLE summaries")(file)
+    before = file.read_bytes()
+    store = open_store(QUICK, host, database=reading)
+    assert {stream: store.head(stream) for stream in store.streams()} == HEADS
+    assert list(store.summaries()) == []
+    assert (store.stats().streams, store.stats().summaries, store.stats().snapshots) == (3, 0, 0)
+    with pytest.raises(StoreError) as caught:
+        store.put_summary(STREAM, 4, b"{}")
+    assert caught.value.code == "store.readonly"
     store.close()
     assert everything_in(host.data_dir) == {"harness.db": before}
 
@@ -167,11 +198,11 @@ def emptied(file: Path) -> None:
 
 
 REFUSED: dict[str, Callable[[Path], None]] = {
-    "format 1 with the table of format 2": change(*steps(1)[:-1]),
+    "format 1 with the table of format 2": change(*STEPS[:-1]),
     "format 1 without a trigger": change("DROP TRIGGER inbox_once"),
     "format 1 with a table of somebody else": change("CREATE TABLE more (a)"),
-    "format 1 without a table": change("DROP TABLE summaries"),
-    "format 2 without its table": change(f"PRAGMA user_version = {FORMAT}"),
+    "format 1 without a table that is no cache": change("DROP TABLE inbox"),
+    "format 2 without a trigger": change(*STEPS, "DROP TRIGGER inbox_once"),
     "no format and no table": emptied,
 }
 
@@ -201,7 +232,7 @@ def start(folder: Path, statement: str, stream: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.inv("I-2")
-@pytest.mark.parametrize("last", [*steps(1), "COMMIT"], ids=["table", "number", "commit"])
+@pytest.mark.parametrize("last", [*STEPS, "COMMIT"], ids=["table", "number", "commit"])
 def test_who_is_killed_amid_it_leaves_format_1_and_the_next_one_does_it(
     tmp_path: Path, host: FakeHost, file: Path, last: str
 ) -> None:
