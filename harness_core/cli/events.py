@@ -44,6 +44,7 @@ __all__ = ["events"]
 
 _DIVERGED = 15
 _SEQ_DIGITS = 19
+_NO_EVENT = ("store.anchor_unreachable", "store.put_back")  # what is wrong is not at an event of this log
 
 
 @click.group(cls=NounGroup, default="show")
@@ -245,8 +246,19 @@ def _verified(document: Mapping[str, Any]) -> str:
         end = f"head copied out at seq {copied['seq']} agrees" if copied else "no head was copied out yet"
         return fitted(
             f"session {document['session_id'][-8:]} verifies: {document['events']} events, {document['contents']} "
-            f"contents, {document['prompts']} prompts; {end}"
+            f"contents, {document['prompts']} prompts; {end}{_of_anchor(document['anchor'])}"
         )
     broken = document["broken"]
-    found = [(f"seq {one['seq']}", f"{one['message']} ({one['code']}, {one['invariant']})") for one in broken]
+    found = [(_where(one), f"{one['message']} ({one['code']}, {one['invariant']})") for one in broken]
     return "\n".join(["does NOT verify", *labelled([("verified", f"up to seq {broken[0]['seq'] - 1}"), *found])])
+
+
+def _where(broken: Mapping[str, Any]) -> str:
+    return "the store" if broken["code"] in _NO_EVENT else f"seq {broken['seq']}"
+
+
+def _of_anchor(anchor: Mapping[str, Any] | None) -> str:
+    if anchor is None:
+        return ""
+    head = anchor["head"]
+    return "; the anchor has no head of it" if head is None else f"; the anchor's head at seq {head['seq']} agrees"

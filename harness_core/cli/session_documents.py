@@ -175,6 +175,13 @@ class BadEvent(Document):
     message: str = Field(description="What is wrong.")
 
 
+class AnchorSays(Document):
+    """What the anchor keeps of the session."""
+
+    place: str = Field(description="Where it is.")
+    head: LogHead | None = Field(description="The head it keeps; null for a session that did not end while it was set.")
+
+
 class Verify(Document):
     """Whether a session's log is what was written."""
 
@@ -186,6 +193,7 @@ class Verify(Document):
     copied_head: LogHead | None = Field(description="The head as it was copied out when the session ended.")
     contents: int = Field(description="Contents that were hashed again.")
     prompts: int = Field(description="Questions to models whose promptHash was computed again.")
+    anchor: AnchorSays | None = Field(description="What is kept outside the store; null where no anchor is set.")
     bad: BadEvent | None = Field(description="The first thing that is wrong.")
     broken: list[BadEvent] = Field(description="All that is wrong, at most 100, up to where the chain is broken.")
 

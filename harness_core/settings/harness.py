@@ -36,6 +36,18 @@ def _bound_role(key: str) -> str:
 BoundRole = Annotated[str, AfterValidator(_bound_role)]
 
 
+_ANCHOR = re.compile(r"file:[^\0]+|git:[^#\0]+(#refs/[^\s~^:?*\[\\]+)?")
+
+
+def _anchor(said: str) -> str:
+    if not _ANCHOR.fullmatch(said):
+        raise ValueError(f'"{said}" is none of: file:PATH, git:FOLDER, git:FOLDER#refs/NAME')
+    return said
+
+
+Anchor = Annotated[str, AfterValidator(_anchor), Field(max_length=4096)]
+
+
 class StoreSettings(Choice):
     """Where the event log lies; the store's own keys stand beside ``plugin``."""
 
@@ -167,6 +179,14 @@ class HarnessSettings(Settings):
         json_schema_extra={**NO, "propertyNames": {"pattern": f"^{_BOUND.pattern}$"}, "x-keys": list(EXECUTOR_ROLES)},
     )
     store: StoreSettings = Field(StoreSettings(), description="Where the event log lies.", json_schema_extra=NO)
+    anchor: Anchor | None = Field(
+        None,
+        description=(
+            "Where the head of each session is kept when it ends, outside the store: file:PATH, git:FOLDER or "
+            "git:FOLDER#refs/NAME; relative paths start at the project's folder. `events verify` compares."
+        ),
+        json_schema_extra=NO,
+    )
     run: RunSettings = Field(RunSettings(), description="How far one run may go.")
     plugins: PluginsSettings = Field(
         PluginsSettings(), description="Which installed plugins take part, and their settings."

@@ -31,8 +31,9 @@ from .posting import asked_for, inbox_row
 # A door costs nothing until somebody goes through it: each method imports the module that does its work.
 if TYPE_CHECKING:
     from harness_hookspecs.provider import Chunk
-    from harness_hookspecs.store import Posted, Store, StoredEvent
+    from harness_hookspecs.store import Head, Posted, Store, StoredEvent
 
+    from .anchor import Anchor
     from .config.effective import EffectiveConfig
     from .observers import Observers
     from .opening import Opened
@@ -597,11 +598,25 @@ class Host:
         return views.diff(self.store, self.find(session_id), self.find(other))
 
     def verify(self, session_id: str) -> Mapping[str, Any]:
-        """Prove a session's log: chain, head, copied head, content and prompt hashes."""
+        """Prove a session's log: chain, head, copied head, content and prompt hashes, and what the anchor keeps.
+
+        A session that the store has lost is found by the anchor.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        from .anchor import anchored
         from .verify import verify
 
-        files = self._ports.files(self._opened.data_dir)
-        return verify(self.store, self.find(session_id), files)
+        kept = anchored(self._anchor())
+        try:
+            found = self.find(session_id)
+        except NotFound:
+            lost = kept.find(session_id)
+            if lost is None:
+                raise
+            found = lost
+        return verify(self.store, found, self._ports.files(self._opened.data_dir), kept)
 
     # -- replay ---
 
@@ -722,7 +737,21 @@ class Host:
             cancel_grace_seconds=self.config.harness.run.cancel_grace_sec,
             trace=guarded_sink(self._trace),
             complain=self._complain,
+            on_end=None if self.config.harness.anchor is None else self._anchor_head,
         )
+
+    def _anchor(self) -> Anchor | None:
+        from .anchor import anchor_of
+
+        return anchor_of(self.config.harness.anchor, self._opened.project, self._ports)
+
+    def _anchor_head(self, session_id: str, head: Head) -> None:
+        anchor = self._anchor()
+        assert anchor is not None
+        try:
+            anchor.put(session_id, head)
+        except HarnessError as error:
+            self._complain(error)  # the session has ended as it has; events verify shows what the anchor lacks
 
     def _observers(self) -> Observers:
         from .observers import Observers

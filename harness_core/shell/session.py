@@ -63,6 +63,7 @@ class SessionWorld:
     cancel_grace_seconds: float
     trace: TraceSink | None = None
     complain: Callable[[HarnessError], None] = lambda error: None  # what a person is told beside the log
+    on_end: Callable[[str, Head], None] | None = None  # told of each session that has ended, with its head
 
 
 def take_ownership(session_id: str, data: Files) -> HeldLock:
@@ -299,6 +300,8 @@ class OwnedSession:
         """Put the head outside the store, so that a cut tail shows (I-7)."""
         copy_head(self._ports.files(self._world.data_dir), self.session_id, Head(last.seq, last.hash))
         self._ports.reach("head.copied")
+        if self._world.on_end is not None:
+            self._world.on_end(self.session_id, Head(last.seq, last.hash))
 
     def _turned(self, state: SessionState) -> None:
         if state.cancelling is not None and not self._cancel_seen:

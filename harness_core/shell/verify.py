@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -15,36 +16,40 @@ from harness_hookspecs.errors import StoreCorrupt
 from harness_hookspecs.host import Files
 from harness_hookspecs.store import Head, Store, StoredEvent
 
+from .anchor import Anchored
 from .heads import copied_head
 
 __all__ = ["verify"]
 
 
-def verify(store: Store, session_id: str, files: Files) -> dict[str, Any]:
-    """Prove a session's log: each event against the chain, the end against the head and its copy, each content
-    against its digest, each question to a model against its promptHash, and the whole against every invariant that a
-    log can show (:mod:`harness_core.kernel.checking`).
+def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchored()) -> dict[str, Any]:
+    """Prove a session's log: each event against the chain, the end against the head, its copy and what the anchor
+    keeps of it, each content against its digest, each question to a model against its promptHash, and the whole
+    against every invariant that a log can show (:mod:`harness_core.kernel.checking`).
 
     Args:
         store: The store.
         session_id: The session; one without any event is checked against its heads.
         files: The data directory.
+        kept: What the anchor keeps. One that has more of any session than the store says that the whole store was put
+            back to an older copy; one that cannot be read proves nothing.
 
     Returns:
         ``harness.verify/1``: ``equal`` is true, or ``broken`` says what is wrong and ``bad`` what is wrong first.
     """
-    head, copy, stream = NOTHING, NOTHING, f"session:{session_id}"
+    head, copy, stream, own = NOTHING, NOTHING, f"session:{session_id}", kept.heads.get(session_id, ())
     try:
         head = store.head(stream)
         copy = copied_head(files, session_id) or NOTHING
-        checked = check(History(stream, _events(store, stream, head), head, copy, store.blob))
+        checked = check(History(stream, _events(store, stream, head), head, copy, store.blob, own))
         apart = _other_than_forked(store, stream)
         if apart is not None and not checked.broken:
             checked = attrs.evolve(checked, broken=(apart,))
     except StoreCorrupt as error:
         unread = Broken("I-14", error.facts.get("seq") or 1, error.message, error.code)
         checked = Checked((unread,), NOTHING, contents=0, prompts=0)
-    broken = [one._asdict() for one in checked.broken]
+    found = (*checked.broken, *_of_the_store(store, session_id, checked.head, kept))
+    broken = [one._asdict() for one in sorted(found, key=attrgetter("seq"))]
     return {
         "schema": "harness.verify/1",
         "session_id": session_id,
@@ -54,6 +59,7 @@ def verify(store: Store, session_id: str, files: Files) -> dict[str, Any]:
         "copied_head": _head(copy) if copy.seq else None,
         "contents": checked.contents,
         "prompts": checked.prompts,
+        "anchor": None if kept.place is None else {"place": kept.place, "head": _head(own[-1]) if own else None},
         "bad": broken[0] if broken else None,
         "broken": broken,
     }
@@ -82,3 +88,17 @@ def _events(store: Store, stream: str, head: Head) -> Iterator[StoredEvent]:
 
 def _head(head: Head) -> dict[str, Any]:
     return {"seq": head.seq, "hash": head.hash.hex()}
+
+
+def _of_the_store(store: Store, session_id: str, last: Head, kept: Anchored) -> Iterator[Broken]:
+    """What the anchor says of the store as a whole: each other session had so many events when it ended, and no log
+    ever became shorter. It is no finding at an event; all of this log may be proved beside it."""
+    if kept.problem is not None:
+        yield Broken("I-7", last.seq + 1, kept.problem.message, kept.problem.code)
+    for other in sorted(kept.heads.keys() - {session_id}):
+        ended = max(head.seq for head in kept.heads[other])
+        there = store.head(f"session:{other}").seq
+        if there < ended:
+            message = f"session {other[-8:]} ended with event {ended} by the anchor and has {there} here"
+            yield Broken("I-7", last.seq + 1, f"the store was put back to an older copy: {message}", "store.put_back")
+            return

@@ -195,6 +195,10 @@ class Files(Protocol):
     def write_bytes(self, path: str, data: bytes) -> None:
         """Replace the file in one step (temporary file, sync, rename), keeping its mode; makes folders."""
 
+    def append_bytes(self, path: str, data: bytes) -> None:
+        """Add to the end of a file, made on demand in a folder that is there; synced, and never amid another's bytes
+        while what is added is small."""
+
     def remove(self, path: str) -> None:
         """Remove a file."""
 

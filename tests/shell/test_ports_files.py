@@ -24,6 +24,7 @@ CASES = {case["id"]: case for case in map(json.loads, (ROOT / "tests/cases/ports
 VERBS: dict[str, Callable[[Files, str], object]] = {
     "read": lambda files, path: files.read_bytes(path),
     "write": lambda files, path: files.write_bytes(path, b"new"),
+    "append": lambda files, path: files.append_bytes(path, b"new"),
     "remove": lambda files, path: files.remove(path),
     "facts": lambda files, path: files.facts(path),
     "walk": lambda files, path: list(files.walk(path)),
@@ -98,7 +99,7 @@ def test_a_path_that_leaves_the_root_is_refused_and_nothing_happens(
     assert state(place) == before
 
 
-@pytest.mark.parametrize("verb", ["read", "write", "walk", "make", "lock"])
+@pytest.mark.parametrize("verb", ["read", "write", "append", "walk", "make", "lock"])
 @pytest.mark.parametrize("path", LINKS.values(), ids=LINKS)
 def test_a_link_is_not_followed_at_the_end_either(files: Files, place: Path, path: str, verb: str) -> None:
     before = state(place)
@@ -354,6 +355,22 @@ def test_a_file_larger_than_allowed_is_an_error_and_leaves_the_old_one(tmp_path:
     )
     assert done.stdout.strip() == "store.full", done.stderr
     assert os.listdir(tmp_path) == ["file"] and (tmp_path / "file").read_bytes() == b"old"
+
+
+def test_what_is_added_stands_at_the_end_and_no_folder_is_made_for_it(files: Files, place: Path) -> None:
+    files.append_bytes("file", b" and")
+    files.append_bytes("file", b" more")
+    files.append_bytes("folder/new", b"new")
+    assert (files.read_bytes("file"), files.read_bytes("folder/new")) == (b"content and more", b"new")
+    os.mkfifo(place / "root/pipe")  # without a reader: opening it must not block
+    before = state(place)
+    for path, kind in {"none/new": NotFound, "folder": Refused, "pipe": Refused}.items():
+        with pytest.raises(kind):
+            files.append_bytes(path, b"new")
+    assert state(place) == before
+    with pytest.raises(NotFound):
+        make_ports("threads").files(place / "none").append_bytes("new", b"new")
+    assert not (place / "none").exists()
 
 
 def test_a_folder_is_made_with_its_parents_and_may_exist(files: Files, place: Path) -> None:

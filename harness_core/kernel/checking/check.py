@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from harness_core.kernel.facts import Event
 from harness_hookspecs.errors import StoreCorrupt
@@ -51,14 +51,14 @@ def check(history: History) -> Checked:
 
 
 def _findings(history: History, chain: Chain, contents: Contents) -> Iterator[Broken]:
-    session_id = history.stream.partition(":")[2]
+    session_id, kept = history.stream.partition(":")[2], _kept(history)
     approvals, outside = Approvals(session_id), Outside(history, session_id)
     rules: tuple[_Rules, ...] = (
         Batches(), Lifecycle(), Stages(), Requests(), Calls(), approvals, contents, outside,
     )  # fmt: skip
     try:
         for stored in history.events:
-            broken = chain.prove(stored) or _other_than_copied(stored, history.copied_head)
+            broken = chain.prove(stored) or _other_than_kept(stored, kept)
             if broken is not None:  # nothing after it is proved
                 yield broken
                 return
@@ -69,7 +69,7 @@ def _findings(history: History, chain: Chain, contents: Contents) -> Iterator[Br
     except StoreCorrupt as error:
         yield Broken("I-14", error.facts.get("seq") or chain.head.seq + 1, error.message, error.code)
         return
-    cut = _cut_tail(history, chain.head)
+    cut = _cut_tail(history.head, kept, chain.head)
     if cut is not None:  # what is missing there may be what the rules would miss
         yield cut
         return
@@ -83,20 +83,37 @@ def _seen(event: Event | None, rules: Iterable[_Rules]) -> Iterator[Broken]:
             yield from one.see(event)
 
 
-def _other_than_copied(stored: StoredEvent, copy: Head) -> Broken | None:
-    if stored.seq != copy.seq or stored.hash == copy.hash:
-        return None
-    message = f"event {copy.seq} is another one than when its head was copied out"
-    return Broken("I-7", copy.seq, message, "store.changed")
+class _Kept(NamedTuple):
+    """A head that lies outside the store."""
+
+    head: Head
+    says: str
+    other_than: str
 
 
-def _cut_tail(history: History, last: Head) -> Broken | None:
+def _kept(history: History) -> tuple[_Kept, ...]:
+    copied = _Kept(
+        history.copied_head, "the head copied out at the session's end says", "when its head was copied out"
+    )
+    anchored = (_Kept(head, "the anchor says", "the one that the anchor keeps") for head in history.anchored)
+    return (*([copied] if copied.head.seq else []), *anchored)
+
+
+def _other_than_kept(stored: StoredEvent, kept: Iterable[_Kept]) -> Broken | None:
+    for one in kept:
+        if stored.seq == one.head.seq and stored.hash != one.head.hash:
+            message = f"event {stored.seq} is another one than {one.other_than}"
+            return Broken("I-7", stored.seq, message, "store.changed")
+    return None
+
+
+def _cut_tail(head: Head | None, kept: Iterable[_Kept], last: Head) -> Broken | None:
     """A log may have grown since its head was copied out; it never became shorter."""
-    head, copy = history.head, history.copied_head
     if head is not None and last != head:
         message = f"the log ends at seq {last.seq}, its head says {head.seq}"
         return Broken("I-7", min(last.seq, head.seq) + 1, message, "store.tail_missing")
-    if last.seq < copy.seq:
-        message = f"the log ends at seq {last.seq}; the head copied out at the session's end says {copy.seq}"
-        return Broken("I-7", last.seq + 1, message, "store.tail_missing")
+    for one in kept:
+        if last.seq < one.head.seq:
+            message = f"the log ends at seq {last.seq}; {one.says} {one.head.seq}"
+            return Broken("I-7", last.seq + 1, message, "store.tail_missing")
     return None

@@ -44,6 +44,7 @@ class History:
         head: The head row of the store; ``None`` leaves the end of the log unproved.
         copied_head: The head as it was copied out of the store.
         content: Content by digest, raising as ``Store.blob`` does; ``None`` leaves contents alone.
+        anchored: Heads that an anchor keeps, one for each time that the session ended.
         acknowledged: ``(seq, id)`` of events that somebody was told are committed.
         happened: All that the tools have done, in order; ``None`` where nobody watched.
         crashes: How often an owner died or was stopped amid its work: so often an effect may have been repeated.
@@ -55,6 +56,7 @@ class History:
     head: Head | None = None
     copied_head: Head = NOTHING
     content: Callable[[str], bytes] | None = None
+    anchored: Sequence[Head] = ()
     acknowledged: Sequence[tuple[int, str]] = ()
     happened: Sequence[Happened] | None = None
     crashes: int = 0

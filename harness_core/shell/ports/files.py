@@ -19,6 +19,7 @@ _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FOLDER = _ROOT | os.O_NOFOLLOW
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO without a writer must not block
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"), (stat.S_ISLNK, "symlink"))
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -67,6 +68,19 @@ class RealFiles:
                     os.unlink(part, dir_fd=folder)
                 raise
             with contextlib.suppress(OSError):  # the name too is to survive a power loss, where folders can be synced
+                os.fsync(folder)
+
+    def append_bytes(self, path: str, data: bytes) -> None:
+        *folders, name = _named(path)
+        with self._folder(folders) as folder, _typed(path):
+            handle = os.open(name, _APPEND, 0o666, dir_fd=folder)
+            try:
+                _must_be_file(os.fstat(handle), path)
+            except BaseException:
+                os.close(handle)
+                raise
+            _fill(handle, data, None)
+            with contextlib.suppress(OSError):
                 os.fsync(folder)
 
     def remove(self, path: str) -> None:

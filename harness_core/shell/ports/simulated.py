@@ -152,9 +152,12 @@ class _Files:
     def write_bytes(self, path: str, data: bytes) -> None:
         self._step("write", path)
         self._real.write_bytes(path, data)
-        facts = self._real.facts(path)
-        if facts is not None:
-            self._seen[_plain(path)] = ((facts.modified_ns, facts.size_bytes), self._now_ns())
+        self._written(path)
+
+    def append_bytes(self, path: str, data: bytes) -> None:
+        self._step("append", path)
+        self._real.append_bytes(path, data)
+        self._written(path)
 
     def remove(self, path: str) -> None:
         self._step("remove", path)
@@ -181,6 +184,11 @@ class _Files:
     def _step(self, verb: str, path: str) -> None:
         self._baton.call(f"file.{verb} {path!r}")
         self._baton.linger(f"file.{verb}")
+
+    def _written(self, path: str) -> None:
+        facts = self._real.facts(path)
+        if facts is not None:
+            self._seen[_plain(path)] = ((facts.modified_ns, facts.size_bytes), self._now_ns())
 
     def _virtual(self, path: str, facts: FileFacts) -> FileFacts:
         """A file not seen before was there from the start; one that has changed has changed now."""

@@ -61,6 +61,11 @@ class FakeFiles:
         part.chmod(mode)
         part.replace(target)
 
+    def append_bytes(self, path: str, data: bytes) -> None:
+        """Add to the end of a file."""
+        with self._path(path).open("ab") as file:
+            file.write(data)
+
     def remove(self, path: str) -> None:
         """Remove a file."""
         try:
