@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["back_up", "rebuild", "store_stats"]
 
 _SESSION: Final = "session:"
-_TRIES: Final = 3
+_TRIES: Final = 10
+"""How often what goes on meanwhile is looked at again."""
+
 _NO_FACTS: Final = (AttributeError, LookupError, TypeError, ValueError)
 """What a fold does with bytes that are not those that were written."""
 _COUNTED: Final = {
@@ -91,7 +93,7 @@ def back_up(store: Store, target: Path, files: Files) -> dict[str, Any]:
         try:
             before = copied_head(files, session_id)
             if before is None or _stood(store, stream, before.seq) == before.hash:
-                copy_head(files, session_id, made.heads[stream])
+                _copy_out(store, session_id, files)
                 continue
             message = f"the head that was copied out at event {before.seq} is not one of this log"
             bad.append({"session_id": session_id, "code": "store.tail_missing", "message": message})
@@ -107,6 +109,15 @@ def back_up(store: Store, target: Path, files: Files) -> dict[str, Any]:
         "equal": not bad,
         "bad": bad,
     }
+
+
+def _copy_out(store: Store, session_id: str, files: Files) -> None:
+    """Copy out the head as it is now; if the session ends at this moment, its owner's newer one is not replaced."""
+    for _ in range(_TRIES):
+        head = store.head(_SESSION + session_id)
+        copy_head(files, session_id, head)
+        if store.head(_SESSION + session_id) == head:
+            return
 
 
 def _stood(store: Store, stream: str, seq: int) -> bytes | None:

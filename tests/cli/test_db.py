@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from harness_core import Host
 from harness_core.cli.main import main
 from harness_core.cli.published import published_schema
+from harness_core.shell.heads import copy_head
 from harness_core.shell.snapshots import fold_on
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft
@@ -263,3 +264,22 @@ def test_with_a_copy_the_head_of_what_goes_on_is_copied_out_too(site: Site, harn
     found = harness("db", "backup", str(tmp_path / "shorter.db"), exits=15)
     assert [(one["session_id"], one["code"]) for one in found["bad"]] == [(whole["session_id"], "store.tail_missing")]
     assert harness("events", "verify", "@last", exits=15)["copied_head"] == whole["copied_head"]
+
+
+@pytest.mark.inv("I-7")
+def test_a_session_that_ends_while_its_head_is_copied_out_keeps_the_newer_one(
+    site: Site, harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on, done = harness("sessions")["items"][0]["id"], []
+
+    def while_it_ends(files: Any, session_id: str, head: Any) -> None:
+        if session_id == goes_on and not done:
+            done.append(head)
+            with Host.open() as host:
+                host.cancel(goes_on)
+        copy_head(files, session_id, head)
+
+    monkeypatch.setattr("harness_core.shell.upkeep.copy_head", while_it_ends)
+    assert harness("db", "backup", str(tmp_path / "copy.db"))["equal"] is True
+    found = harness("events", "verify", goes_on)
+    assert found["copied_head"] == found["head"] != {"seq": done[0].seq, "hash": done[0].hash.hex()}
