@@ -88,10 +88,14 @@ def backup(ctx: click.Context, file: str) -> int:
 
 def _copied(document: Mapping[str, Any]) -> str:
     whole = (
-        f"{document['file']}: {document['sessions']} sessions, {document['events']} events, {document['contents']} "
-        f"contents, {_size(document['size_bytes'])}; all of it verifies"
+        f"{document['file']}: {_many(document['sessions'], 'session')}, {_many(document['events'], 'event')}, "
+        f"{_many(document['contents'], 'content')}, {_size(document['size_bytes'])}; all of it verifies"
     )
     return "\n".join(map(fitted, [whole, *_named(document["bad"])]))
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}{'s' if count != 1 else ''}"
 
 
 def _named(bad: list[Mapping[str, Any]]) -> list[str]:
@@ -113,8 +117,9 @@ def rebuild(ctx: click.Context) -> int:
 
 
 def _rebuilt(document: Mapping[str, Any]) -> str:
-    lines = [f"{document['sessions']} sessions: {document['same']} as they should be"]
-    lines += [f"session {short(one['session_id'])} had other {', '.join(one['keys'])}" for one in document["changed"]]
+    lines = [f"{_many(document['sessions'], 'session')}: {document['same']} listed as the events say"]
+    other = [(short(one["session_id"]), ", ".join(one["keys"])) for one in document["changed"]]
+    lines += [f"session {name} was listed with other {keys}" for name, keys in other]
     lines += [f"{stream} is no session and is listed no more" for stream in document["removed"]]
     lines += [f"session {short(one)} went on meanwhile and was left as it is" for one in document["busy"]]
     lines += _named(document["failed"])
