@@ -10,6 +10,7 @@ import pytest
 from harness_tool_effects.tool import EffectsTools
 
 from harness_core.kernel.projections.event import decoded
+from harness_core.shell.config.effective import EffectiveConfig
 from harness_core.shell.machine import SessionMachine
 from harness_core.shell.replay import replay_full
 from harness_hookspecs.contracts.host import FakeHost
@@ -95,6 +96,16 @@ def test_each_version_has_histories_of_every_way_a_session_goes(version: Path) -
         "budget.exhausted", "budget.raised", "harness.tool_call.failed", "artifact.rejected", "validation.failed",
         "session.forked",
     }  # fmt: skip
+
+
+@pytest.mark.inv("I-11", "I-19")
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
+def test_the_configuration_of_a_recorded_session_still_has_its_digest(version: Path) -> None:
+    for name in names(version):
+        history = read_history(version, name)
+        created = decoded(history.events[0]).payload
+        config = EffectiveConfig.from_document(loads(history.blobs[created["config_ref"]]))
+        assert config.digest == created["config_digest"], name
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)

@@ -304,6 +304,9 @@ def test_what_a_chain_does_not_prove_is_found_and_nothing_after_it(recorded: Rec
     assert broken(events=whole[:-3]) == [("I-7", len(whole) - 2)]
     assert broken(copied_head=Head(5, b"another")) == [("I-7", 5)]
     assert broken(head=None, copied_head=Head(len(whole) + 1, b"")) == [("I-7", len(whole) + 1)]
+    assert broken(anchored=(Head(5, whole[4].hash), Head(len(whole), whole[-1].hash))) == []
+    assert broken(anchored=(Head(5, whole[4].hash), Head(6, b"another"))) == [("I-7", 6)]
+    assert broken(anchored=(Head(len(whole) + 1, b""),)) == [("I-7", len(whole) + 1)]
 
     def stops() -> Iterator[StoredEvent]:
         yield from whole[:4]

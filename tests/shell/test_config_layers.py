@@ -374,6 +374,16 @@ def test_a_session_s_document_gives_the_same_configuration_back() -> None:
     assert again.origin("run.max_turns").layer == "built-in"
 
 
+@pytest.mark.inv("I-19")
+def test_a_setting_that_came_later_is_kept_only_where_it_is_set() -> None:
+    bare, anchored = make(), make({}, {"harness": "anchor: file:heads"})
+    assert "anchor" not in bare.document()["settings"]["harness"]
+    assert bare.six.document()["harness"]["anchor"] is None
+    assert anchored.digest != bare.digest
+    assert EffectiveConfig.from_document(anchored.document()).harness.anchor == "file:heads"
+    assert EffectiveConfig.from_document(bare.document()).harness.anchor is None
+
+
 def test_a_kept_document_that_was_changed_is_refused() -> None:
     document = make().document()
     document["settings"]["harness"]["run"]["max_depth"] = 9

@@ -98,7 +98,7 @@ class EffectiveConfig:
         ``from_document`` gives it back, so that resume and replay run under what the session ran under.
         """
         origins = {path: attrs.asdict(origin) for path, origin in self.origins.items()}
-        return {"settings": self.six.document(), "digest": self.digest, "origins": origins}
+        return {"settings": self.six.kept(), "digest": self.digest, "origins": origins}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
@@ -179,4 +179,4 @@ class EffectiveConfig:
 
 def digest_of(six: Six) -> str:
     """Give the digest of the settings."""
-    return digest(six.document())
+    return digest(six.kept())

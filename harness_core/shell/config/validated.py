@@ -32,6 +32,9 @@ CORE_KEYS: Mapping[str, frozenset[str]] = {
 }
 """The keys of an entry that are the core's, by the kind of the offer that it chooses."""
 
+_LATER = (("harness", "anchor"),)
+"""File and key of each setting that came when sessions had been recorded without it."""
+
 
 @attrs.frozen
 class Six:
@@ -48,9 +51,18 @@ class Six:
         """Give everything as plain JSON, by file, defaults included."""
         return {name: getattr(self, name).model_dump(mode="json") for name in MODELS}
 
+    def kept(self) -> dict[str, Any]:
+        """Give what sessions keep and the digest covers: everything, except that a setting which came later is left
+        out at its default. What does as before has the digest it had before."""
+        document = self.document()
+        for name, key in _LATER:
+            if getattr(getattr(self, name), key) == MODELS[name].model_fields[key].default:
+                del document[name][key]
+        return document
+
 
 def of_document(document: Mapping[str, Any]) -> Six:
-    """Build the settings again from ``Six.document``; raises pydantic's error for anything else."""
+    """Build the settings again from ``Six.kept``; raises pydantic's error for anything else."""
     return _six({name: model.model_validate(document[name]) for name, model in MODELS.items()})
 
 
