@@ -133,7 +133,7 @@ class Anchored:
 
     def find(self, reference: str) -> str | None:
         """The session that is named so, if its head is kept."""
-        if reference == LAST:  # of which project one was, a head does not say
+        if not isinstance(reference, str) or reference == LAST:  # of which project one was, a head does not say
             return None
         with suppress(NotFound):
             return resolve_session(reference, sorted(self.heads, reverse=True))
