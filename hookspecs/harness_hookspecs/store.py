@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -15,15 +16,20 @@ __all__ = [
     "Draft",
     "Head",
     "Posted",
+    "Pruned",
     "Snapshot",
     "Store",
     "StoreStats",
     "StoredEvent",
     "chain_hash",
+    "digests_in",
     "verify_chain",
 ]
 
 GENESIS_HASH = b"\x00" * 32
+
+_DIGEST_CHARACTERS = 64
+_DIGESTS = re.compile(rb"[0-9a-f]{64,}")
 
 
 class Draft(NamedTuple):
@@ -109,6 +115,25 @@ class Backup(NamedTuple):
     size_bytes: int
     heads: Mapping[str, Head]  # of each stream in it
     contents: int  # blobs that were hashed again
+
+
+class Pruned(NamedTuple):
+    """What went with the streams that were removed."""
+
+    events: int
+    blobs: int
+    content_bytes: int  # of those blobs as they were given
+    commands: int
+
+
+def digests_in(payload: bytes) -> set[str]:
+    """Every text in a payload that may be the digest of a content: lower-case SHA-256 hex, wherever it stands."""
+    last = _DIGEST_CHARACTERS - 1
+    return {
+        run[start : start + _DIGEST_CHARACTERS].decode()
+        for run in _DIGESTS.findall(payload)
+        for start in range(len(run) - last)
+    }
 
 
 def chain_hash(previous: bytes, stream: str, seq: int, draft: Draft) -> bytes:
@@ -249,6 +274,23 @@ class Store(Protocol):
             StoreError: ``store.exists``: there is something of that name, which stays as it is; ``store.no_file``: this
                 store lies in no file; or it could not be written. No part of a copy is left.
             StoreCorrupt: What was copied does not verify; no copy is left.
+        """
+
+    def prune(self, ended: Mapping[str, Head], drafts: Sequence[Draft]) -> Pruned:
+        """Remove whole streams for ever and say so in ``store:main``, all or none, in one transaction (invariant I-6).
+
+        With a stream go its summary, its snapshots, the commands of its session, and each content that its payloads
+        name (:func:`digests_in`) and no payload of another stream does. It is then like one that never had an event,
+        but no position is ever given again.
+
+        Args:
+            ended: The streams, each with the head that its caller has judged.
+            drafts: One or more events for ``store:main``, a ``store.pruned`` of each stream.
+
+        Raises:
+            StoreConflict: ``store.conflict``: a stream has another head by now; nothing was removed.
+            StoreError: ``store.empty``: no stream or no draft; ``store.kept``: ``store:main`` is never removed; or as
+                for :meth:`append`.
         """
 
     def put_blob(self, content: bytes) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from harness_hookspecs.errors import StoreConflict
-from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, StoredEvent, chain_hash
+from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Posted, Pruned, StoredEvent, chain_hash, digests_in
 
-__all__ = ["Log", "Stream", "bytes_of", "chained", "first_result"]
+__all__ = ["MAIN", "Log", "Stream", "bytes_of", "chained", "first_result", "pruned_from"]
+
+MAIN: Final = "store:main"
+"""The store's own stream."""
 
 
 class Stream:
@@ -48,6 +52,23 @@ def bytes_of(event: StoredEvent) -> int:
     """Bytes of its envelope and its payload."""
     envelope = (event.id, event.type, str(event.version), event.actor, event.timestamp, "")
     return len("\n".join(envelope).encode()) + len(event.refs) + len(event.payload)
+
+
+def pruned_from(log: Log, names: Collection[str]) -> Pruned:
+    """Remove those streams, what is kept beside them, and the contents that nobody else names."""
+    events = [event for name in names for event in log.streams[name].events]
+    for name in names:
+        log.streams[name] = Stream()  # its place among the streams is its own, should it begin anew
+    named = {digest for event in events for digest in digests_in(event.payload)} & log.blobs.keys()
+    for stream in log.streams.values():
+        for event in stream.events:
+            named -= digests_in(event.payload)
+    contents = [log.blobs.pop(digest) for digest in named]
+    sessions = {name.removeprefix("session:") for name in names}
+    commands = [row.command_id for row in log.inbox.values() if row.session_id in sessions]
+    for command_id in commands:
+        del log.inbox[command_id]
+    return Pruned(len(events), len(contents), sum(map(len, contents)), len(commands))
 
 
 def first_result(name: str, stream: Stream, drafts: Sequence[Draft]) -> tuple[StoredEvent, ...] | None:

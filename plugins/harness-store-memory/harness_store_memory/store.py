@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING
 
 from harness_hookspecs.errors import NotFound, StoreConflict, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports, StoreHost
-from harness_hookspecs.store import GENESIS_HASH, Backup, Draft, Head, Posted, Snapshot, StoredEvent, StoreStats
+from harness_hookspecs.store import (
+    GENESIS_HASH,
+    Backup,
+    Draft,
+    Head,
+    Posted,
+    Pruned,
+    Snapshot,
+    StoredEvent,
+    StoreStats,
+)
 
-from .log import Log, Stream, bytes_of, chained, first_result
+from .log import MAIN, Log, Stream, bytes_of, chained, first_result, pruned_from
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -146,7 +156,7 @@ class MemoryStore:
 
     def streams(self) -> Sequence[str]:
         with self._lock:
-            return list(self._open().streams)
+            return [name for name, stream in self._open().streams.items() if stream.events]
 
     def summaries(self) -> Iterator[tuple[str, bytes]]:
         with self._lock:
@@ -158,7 +168,7 @@ class MemoryStore:
     def put_snapshot(self, stream: str, seq: int, maker: str, content: bytes) -> None:
         with self._lock:
             found = self._open().streams.get(stream)
-            if found is not None:
+            if found is not None and found.events:
                 found.snapshots = {**(found.snapshots if found.maker == maker else {}), seq: bytes(content)}
                 found.maker = maker
                 self._log.commits += 1
@@ -179,7 +189,7 @@ class MemoryStore:
     def put_summary(self, stream: str, seq: int, summary: bytes | None) -> bool:
         with self._lock:
             found = self._open().streams.get(stream)
-            if found is None or found.head.seq != seq:
+            if found is None or not found.events or found.head.seq != seq:
                 return False
             found.summary, found.changed = summary, found.events[-1].position
             self._log.commits += 1
@@ -188,7 +198,7 @@ class MemoryStore:
     def stats(self) -> StoreStats:
         with self._lock:
             log = self._open()
-            streams = list(log.streams.values())
+            streams = [stream for stream in log.streams.values() if stream.events]
             events = [event for stream in streams for event in stream.events]
             content_bytes = sum(map(len, log.blobs.values()))
             return StoreStats(
@@ -211,6 +221,23 @@ class MemoryStore:
     def backup(self, target: Path) -> Backup:
         self._open()
         raise StoreError("This log lies in no file and ends with its process.", code="store.no_file")
+
+    def prune(self, ended: Mapping[str, Head], drafts: Sequence[Draft]) -> Pruned:
+        if not ended or not drafts:
+            raise StoreError("There is nothing to remove, or nothing to say of it.", code="store.empty", where=MAIN)
+        if MAIN in ended:
+            raise StoreError("The store's own stream is never removed.", code="store.kept", where=MAIN)
+        self._reach("append.before")
+        with self._lock:
+            log = self._open()
+            for name, head in ended.items():
+                found = log.streams.get(name)
+                if found is None or found.head != head:
+                    raise StoreConflict(f"{name} does not end as it did", where=name, expected=head.seq)
+            self._append(MAIN, drafts, None, {}, {}, None)
+            pruned = pruned_from(log, ended)
+        self._reach("append.committed")
+        return pruned
 
     def put_blob(self, content: bytes) -> str:
         digest = sha256(content).hexdigest()

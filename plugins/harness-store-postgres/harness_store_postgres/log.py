@@ -9,9 +9,10 @@ from typing import Final, LiteralString
 
 from harness_hookspecs.errors import NotFound, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports
-from harness_hookspecs.store import GENESIS_HASH, Backup, Draft, Head, Posted, Snapshot, StoredEvent, StoreStats
+from harness_hookspecs.store import GENESIS_HASH, Backup, Draft, Head, Posted, Pruned, Snapshot, StoredEvent, StoreStats
 
 from .link import Connection, Link
+from .pruning import pruning
 from .reader import FOREVER, Readers
 from .rows import encoded
 from .stats import stats_of
@@ -22,8 +23,6 @@ __all__ = ["PostgresStore"]
 
 _HEAD: Final = "SELECT seq, hash FROM streams WHERE name = %s"
 _STREAMS: Final = "SELECT name FROM streams WHERE seq > 0 ORDER BY id"
-_WORTH_ASKING_BYTES: Final = 4096
-_HAS_BLOB: Final = "SELECT 1 FROM blobs WHERE digest = %s"
 _BLOB: Final = "SELECT content FROM blobs WHERE digest = %s"
 _SNAPSHOT: Final = (
     "SELECT seq, content FROM snapshots WHERE stream = (SELECT id FROM streams WHERE name = %s)"
@@ -62,7 +61,7 @@ class PostgresStore:
         if not drafts:
             raise StoreError("An append needs at least one event.", code="store.empty", where=stream)
         batch = encoded(stream, drafts)
-        contents = [one for digest, content in (blobs or {}).items() for one in self._new(content, claimed=digest)]
+        contents = [_content(content, claimed=digest) for digest, content in (blobs or {}).items()]
         marks = {_encoded(command_id): index for command_id, index in (taken or {}).items()}
         work = Append(stream, batch, expected_seq, contents, marks, None if summary is None else _bytes(summary))
         self._reach("append.before")
@@ -105,20 +104,17 @@ class PostgresStore:
         self.change_counter()  # a log that cannot be asked says so first
         raise StoreError("The log lies in a database, not in a file.", code="store.no_file", hint=_COPY_HINT)
 
-    def put_blob(self, content: bytes) -> str:
-        for work in self._new(content):
-            self._writer.run(work)
-        return sha256(content).hexdigest()
+    def prune(self, ended: Mapping[str, Head], drafts: Sequence[Draft]) -> Pruned:
+        work = pruning(self._readers, ended, drafts)
+        self._reach("append.before")
+        pruned = self._writer.run(work)
+        self._reach("append.committed")
+        return pruned
 
-    def _new(self, content: bytes, *, claimed: str | None = None) -> Sequence[Content]:
-        """What has to be written for a content: nothing when it is large enough to ask first, and there."""
-        digest = sha256(content)
-        if claimed is not None and claimed != digest.hexdigest():
-            raise StoreError("The content does not hash to its digest.", code="store.blob", digest=claimed)
-        large = len(content) > _WORTH_ASKING_BYTES
-        if large and self._readers.first(_HAS_BLOB, (digest.digest(),)) is not None:
-            return ()
-        return (Content(digest.digest(), bytes(content)),)
+    def put_blob(self, content: bytes) -> str:
+        work = _content(content)
+        self._writer.run(work)
+        return work.digest.hex()
 
     def blob(self, digest: str) -> bytes:
         row = self._readers.first(_BLOB, (bytes.fromhex(digest),)) if _is_digest(digest) else None
@@ -146,6 +142,13 @@ class PostgresStore:
     def close(self) -> None:
         self._writer.close()
         self._readers.close()
+
+
+def _content(content: bytes, *, claimed: str | None = None) -> Content:
+    digest = sha256(content)
+    if claimed is not None and claimed != digest.hexdigest():
+        raise StoreError("The content does not hash to its digest.", code="store.blob", digest=claimed)
+    return Content(digest.digest(), bytes(content))
 
 
 def _is_digest(digest: str) -> bool:

@@ -91,6 +91,10 @@ class Transaction:
         self._places[name] = place
         self.wrote = True
 
+    def forget(self, name: bytes) -> None:
+        """Note that a stream has no event any more."""
+        self._places.pop(name, None)
+
     def finds(self, other: Transaction) -> bool:
         """Whether that transaction was committed; one without events may be written again in any case."""
         if other.proof is None:

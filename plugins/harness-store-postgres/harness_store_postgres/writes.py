@@ -26,6 +26,8 @@ _BY_KEY: Final = "SELECT seq, envelope, payload FROM events WHERE stream = %s AN
 _RANGE: Final[LiteralString] = (
     f"SELECT {EVENT_COLUMNS}, batch FROM events WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq"
 )
+_WORTH_ASKING_BYTES: Final = 4096
+_HAS_BLOB: Final = "SELECT 1 FROM blobs WHERE digest = %s"
 _PUT: Final = "INSERT INTO blobs (digest, content) VALUES (%s, %s) ON CONFLICT (digest) DO NOTHING"
 _MARK: Final = "UPDATE inbox SET taken_seq = %s WHERE sha256(command_id) = sha256(%s)"
 _SUMMARY: Final = (
@@ -48,14 +50,18 @@ _BY_ID: Final[LiteralString] = f"{POSTED} WHERE sha256(command_id) = sha256(%s)"
 
 
 class Content(NamedTuple):
-    """A blob; what is large is compressed by the server."""
+    """A blob; what is large is compressed by the server, and asked for first: within the transaction, for until then
+    the last stream that names it may be removed."""
 
     digest: bytes
     content: bytes
 
     def within(self, transaction: Transaction) -> bool:
-        """One statement."""
-        if transaction.connection.execute(_PUT, self).rowcount:
+        """One statement, or a look at what is there."""
+        execute = transaction.connection.execute
+        if len(self.content) > _WORTH_ASKING_BYTES and execute(_HAS_BLOB, (self.digest,)).fetchone() is not None:
+            return True
+        if execute(_PUT, self).rowcount:
             transaction.wrote = True
         return True
 
@@ -97,8 +103,8 @@ class Keep(NamedTuple):
 
     def within(self, transaction: Transaction) -> bool:
         """In place of those of other makers; of a stream without events there is none."""
-        number = transaction.place(self.stream).stream
-        if number is not None:
+        number, seq, _ = transaction.place(self.stream)
+        if number is not None and seq:
             transaction.connection.execute(_OTHERS, (number, self.maker))
             transaction.connection.execute(_KEEP, (number, self.seq, self.maker, self.content))
             transaction.wrote = True
@@ -125,7 +131,7 @@ class Summarise(NamedTuple):
     def within(self, transaction: Transaction) -> bool:
         """Only while the log still ends there."""
         place, execute = transaction.place(self.stream), transaction.connection.execute
-        if place.stream is None or place.seq != self.seq:
+        if place.stream is None or not place.seq or place.seq != self.seq:
             return False
         if self.summary is None:
             written = execute(_NO_SUMMARY, (place.stream,)).rowcount

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from harness_hookspecs.errors import NotFound, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports
-from harness_hookspecs.store import GENESIS_HASH, Backup, Draft, Head, Posted, Snapshot, StoredEvent, StoreStats
+from harness_hookspecs.store import GENESIS_HASH, Backup, Draft, Head, Posted, Pruned, Snapshot, StoredEvent, StoreStats
 
 from .driver import Connection, DriverError
 from .failure import FOLDER_HINT
+from .pruning import pruning
 from .reader import FOREVER, Readers
 from .stats import has_table, stats_of
 from .writer import T, Work, Writer
@@ -122,6 +123,13 @@ class SqliteStore:
     def backup(self, target: Path) -> Backup:
         with closing(self._readers.extra()) as source:
             return self._copy(source, target.absolute())
+
+    def prune(self, ended: Mapping[str, Head], drafts: Sequence[Draft]) -> Pruned:
+        work = pruning(self._readers, ended, drafts)
+        self._reach("append.before")
+        pruned = self._writer.run(work)
+        self._reach("append.committed")
+        return pruned
 
     def put_blob(self, content: bytes) -> str:
         packed = self._packed(content)

@@ -19,6 +19,7 @@ __all__ = [
     "affected",
     "creation",
     "form",
+    "guards",
     "insert_events",
     "pragmas",
     "steps",
@@ -170,6 +171,13 @@ def form(version: int) -> tuple[str, ...]:
     """The statements of that format; a file that holds others, or lacks one that is not of :data:`CACHES`, was
     tampered with."""
     return tuple(statement for number, added in _ADDED.items() if number <= version for statement in added)
+
+
+def guards(*tables: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What lets rows of these tables be deleted, and what forbids it again: both in one transaction, so that nobody
+    ever sees the log without its guards."""
+    dropped = tuple(f"DROP TRIGGER {table}_no_delete" for table in tables)
+    return dropped, tuple(_forbid("DELETE", table) for table in tables)
 
 
 def steps(version: int, held: Set[str]) -> tuple[str, ...]:
