@@ -579,6 +579,16 @@ class Host(Protocol):
     def rebuild(self) -> Mapping[str, Any]:
         """Make the caches again from the events: ``harness.db_rebuild/1`` says which were wrong."""
 
+    def prune(
+        self,
+        older_seconds: float,
+        *,
+        every_project: bool = False,
+        dry_run: bool = False,
+        asked: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> Mapping[str, Any]:
+        """Remove sessions that ended so long ago, whole: ``harness.sessions_gc/1``; ``asked`` decides by the plan."""
+
     def surface_commands(self) -> Sequence[tuple[str, Any]]:
         """The commands that installed surfaces add, each with its offer's name."""
 

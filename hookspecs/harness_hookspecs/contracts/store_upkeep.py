@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,32 @@ class UpkeepRules(StoreCase):
         assert store.put_blob(bytes([3]) * 300) == digests[3]
         assert store.blob(digests[3]) == bytes([3]) * 300
         assert digests_in(dumps({"a": digests[0].upper(), "b": digests[0][1:]})) == set()
+
+    @rule("store.prune_amid_others")
+    def test_a_content_that_is_named_meanwhile_stays(self) -> None:
+        store = self.opened()
+        large, small = b"a" * 9000, b"b" * 300
+        digests = [store.put_blob(content) for content in (large, small)]
+        store.append(STREAM, [draft(1, refs=digests)], expected_seq=0)
+        ended, said = {STREAM: store.head(STREAM)}, [_said(store, STREAM)]
+        self._once(lambda: store.append(OTHER, [draft(2, ref=digests[1])], expected_seq=0))
+        assert store.prune(ended, said).blobs == 1
+        assert store.blob(digests[1]) == small
+        store.put_blob(large)
+        store.append(STREAM, [draft(3, refs=digests)], expected_seq=0)
+        ended, said = {STREAM: store.head(STREAM)}, [_said(store, STREAM)]
+        self._once(lambda: store.prune(ended, said))
+        store.append(OTHER, [draft(4, ref=digests[0])], expected_seq=1, blobs={digests[0]: large})
+        assert [store.blob(digest) for digest in digests] == [large, small]
+
+    def _once(self, then: Callable[[], object]) -> None:
+        """Do it when the next write is about to begin."""
+
+        def act() -> None:
+            del self.host.ports.at["append.before"]
+            then()
+
+        self.host.ports.at["append.before"] = act
 
     def _filled(self) -> Store:
         store = self.opened()

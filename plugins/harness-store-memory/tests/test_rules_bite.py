@@ -349,6 +349,16 @@ class TakesContentsOfOthers(MemoryStore):
         return pruned
 
 
+class LooksTooEarly(MemoryStore):
+    def prune(self, ended: Mapping[str, Head], drafts: Sequence[Draft]) -> Pruned:
+        names = {name: {d for event in self.read(name) for d in digests_in(event.payload)} for name in self.streams()}
+        others = {digest for name, found in names.items() if name not in ended for digest in found}
+        pruned = super().prune(ended, drafts)
+        for digest in {digest for name in ended for digest in names.get(name, ())} - others:
+            self._log.blobs.pop(digest, None)
+        return pruned
+
+
 class StreamsByName(MemoryStore):
     def streams(self) -> Sequence[str]:
         return sorted(super().streams())
@@ -420,6 +430,7 @@ BROKEN: dict[str, type[MemoryStore]] = {
     "store.prune_goes_on": GivesPositionsAgain,
     "store.prune_of_what_was_judged": PrunesWhatStands,
     "store.prune_of_contents": TakesContentsOfOthers,
+    "store.prune_amid_others": LooksTooEarly,
     "store.streams": StreamsByName,
     "store.change_counter": CountsEventsOnly,
     "store.closed": ReadsAfterClosing,
