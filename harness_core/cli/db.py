@@ -9,6 +9,7 @@ import click
 
 from .errors import exit_of_code
 from .hosting import open_host
+from .numbers import counted, sized
 from .output import emit, fitted, json_option, labelled
 from .session_text import short
 
@@ -16,7 +17,6 @@ __all__ = ["db"]
 
 _DIVERGED: Final = 15
 _STORE: Final = 6
-_UNITS: Final = ((1_073_741_824, "GiB"), (1_048_576, "MiB"), (1024, "KiB"))
 
 
 @click.group()
@@ -44,30 +44,24 @@ def _counted(document: Mapping[str, Any]) -> str:
         pairs += [
             ("file", document["file"]),
             ("format", str(document["format"])),
-            ("size", f"{_size(document['size_bytes'])}, {_size(document['free_bytes'])} of it free"),
-            ("write-ahead log", _size(document["wal_bytes"])),
+            ("size", f"{sized(document['size_bytes'])}, {sized(document['free_bytes'])} of it free"),
+            ("write-ahead log", sized(document["wal_bytes"])),
         ]
     per_event = document["bytes_per_event"]
     whole = "" if per_event is None else f", with all that belongs to them {per_event:.0f} bytes each"
-    contents = f"{_size(document['content_bytes'])}, kept in {_size(document['blob_bytes'])}"
+    contents = f"{sized(document['content_bytes'])}, kept in {sized(document['blob_bytes'])}"
     missing = document["sessions"] - persisted["projections"]
+    removed = f", and {document['removed']} removed" if document["removed"] else ""
     hint = "; harness db rebuild makes those that are missing" if missing > 0 else ""
     pairs += [
-        ("sessions", str(document["sessions"])),
-        ("events", f"{persisted['events']} in {_size(document['event_bytes'])}{whole}"),
+        ("sessions", f"{document['sessions']}{removed}"),
+        ("events", f"{persisted['events']} in {sized(document['event_bytes'])}{whole}"),
         ("contents", f"{document['blobs']} of {contents}"),
         *((name, f"{persisted[name]}") for name in ("artifacts", "approvals", "transitions", "summaries")),
         ("projections", f"{persisted['projections']}, and {document['snapshots']} snapshots{hint}"),
         ("commands", str(document["commands"])),
     ]
     return "\n".join(labelled(pairs))
-
-
-def _size(size_bytes: int) -> str:
-    for unit, name in _UNITS:
-        if size_bytes >= unit:
-            return f"{size_bytes / unit:.1f} {name}"
-    return f"{size_bytes} bytes"
 
 
 @db.command()
@@ -88,14 +82,10 @@ def backup(ctx: click.Context, file: str) -> int:
 
 def _copied(document: Mapping[str, Any]) -> str:
     whole = (
-        f"{document['file']}: {_many(document['sessions'], 'session')}, {_many(document['events'], 'event')}, "
-        f"{_many(document['contents'], 'content')}, {_size(document['size_bytes'])}; all of it verifies"
+        f"{document['file']}: {counted(document['sessions'], 'session')}, {counted(document['events'], 'event')}, "
+        f"{counted(document['contents'], 'content')}, {sized(document['size_bytes'])}; all of it verifies"
     )
     return "\n".join(map(fitted, [whole, *_named(document["bad"])]))
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count} {thing}{'s' if count != 1 else ''}"
 
 
 def _named(bad: list[Mapping[str, Any]]) -> list[str]:
@@ -117,7 +107,7 @@ def rebuild(ctx: click.Context) -> int:
 
 
 def _rebuilt(document: Mapping[str, Any]) -> str:
-    lines = [f"{_many(document['sessions'], 'session')}: {document['same']} listed as the events say"]
+    lines = [f"{counted(document['sessions'], 'session')}: {document['same']} listed as the events say"]
     other = [(short(one["session_id"]), ", ".join(one["keys"])) for one in document["changed"]]
     lines += [f"session {name} was listed with other {keys}" for name, keys in other]
     lines += [f"{stream} is no session and is listed no more" for stream in document["removed"]]

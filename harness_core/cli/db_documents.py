@@ -34,6 +34,7 @@ class DbStats(Document):
     wal_bytes: int | None = Field(description="Of what is committed and not yet folded into the file.")
     free_bytes: int | None = Field(description="Of the file, for what comes next.")
     sessions: int = Field(description="Sessions of all projects.")
+    removed: int = Field(description="Sessions that were removed; the record of each stays.")
     event_bytes: int = Field(description="Of the events' envelopes and payloads.")
     bytes_per_event: float | None = Field(description="Of the file, contents and indexes included.")
     blobs: int = Field(description="Contents, each kept once.")
@@ -92,7 +93,44 @@ class DbRebuild(Document):
     snapshots: Snapshots = Field(description="Snapshots.")
 
 
-DOCUMENTS: tuple[type[Document], ...] = (DbStats, DbBackup, DbRebuild)
+class Gone(Document):
+    """One session that was removed, or would be."""
+
+    id: str = Field(description="The session.")
+    title: str = Field(description="The first line of what was asked.")
+    project: str = Field(description="The folder of its project.")
+    status: Literal["completed", "failed", "cancelled"] = Field(description="How it ended.")
+    ended_at: str = Field(description="UTC; when its last event came.")
+    events: int = Field(description="How many it has, or had.")
+
+
+class Stayed(Document):
+    """How many sessions stay, by the first reason that holds."""
+
+    not_final: int = Field(description="They have not ended.")
+    younger: int = Field(description="They ended later.")
+    other_projects: int = Field(description="They are of other projects; --all takes them too.")
+    related: int = Field(description="They name, or are named by, one that stays.")
+    running: int = Field(description="Somebody owns them, or they went on meanwhile.")
+
+
+class SessionsGc(Document):
+    """Sessions that ended long ago, removed with all that only they name."""
+
+    schema_: Literal["harness.sessions_gc/1"] = Field(alias="schema")
+    before: str = Field(description="UTC; those that ended before it.")
+    dry_run: bool = Field(description="Whether it was only to be said what would go.")
+    removed: bool = Field(description="Whether they were removed.")
+    sessions: list[Gone] = Field(description="The sessions, the oldest first.")
+    events: int = Field(description="Of all of them.")
+    contents: int | None = Field(description="Contents that only they named; null when nothing was removed.")
+    content_bytes: int | None = Field(description="Of these contents, as they were given.")
+    commands: int | None = Field(description="Of their inboxes.")
+    kept: Stayed = Field(description="Why others stay.")
+    failed: list[BadSession] = Field(description="Sessions that cannot be read or do not verify; they stay.")
+
+
+DOCUMENTS: tuple[type[Document], ...] = (DbStats, DbBackup, DbRebuild, SessionsGc)
 
 
 def schemas() -> dict[str, dict[str, Any]]:

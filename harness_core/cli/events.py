@@ -44,7 +44,8 @@ __all__ = ["events"]
 
 _DIVERGED = 15
 _SEQ_DIGITS = 19
-_NO_EVENT = ("store.anchor_unreachable", "store.put_back")  # what is wrong is not at an event of this log
+# What is wrong is not at an event of this log.
+_NO_EVENT = ("store.anchor_unreachable", "store.put_back", "store.removals")
 
 
 @click.group(cls=NounGroup, default="show")

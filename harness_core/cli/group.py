@@ -23,7 +23,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "resume": ("harness_core.cli.run:resume", "Go on with a session that stopped."),
     "pause": ("harness_core.cli.run:pause", "Stop a session after what is in flight."),
     "cancel": ("harness_core.cli.run:cancel", "End a session as cancelled."),
-    "sessions": ("harness_core.cli.sessions:sessions", "List, show, fork and compare sessions."),
+    "sessions": ("harness_core.cli.sessions:sessions", "List, show, fork, compare and remove sessions."),
     "events": ("harness_core.cli.events:events", "Read the event log."),
     "replay": ("harness_core.cli.replay:replay", "Replay a session without any call."),
     "approvals": ("harness_core.cli.approvals:approvals", "Show and answer what waits for a decision."),

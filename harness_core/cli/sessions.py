@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from .diff_text import diff_text
+from .gc import gc
 from .hosting import budget_of, open_host, recorded_flags, settings_of
 from .named import session_argument
 from .noun import NounGroup
@@ -30,7 +31,10 @@ STATUSES: Final = ("created", "active", "paused", "awaiting_approval", "failed",
 
 @click.group(cls=NounGroup, default="list")
 def sessions() -> None:
-    """List, show, fork and compare sessions."""
+    """List, show, fork, compare and remove sessions."""
+
+
+sessions.add_command(gc)
 
 
 @sessions.command("list")

@@ -19,6 +19,7 @@ from harness_hookspecs.errors import HarnessError, NotFound, StoreError
 from harness_hookspecs.store import Head
 
 from .git import Repository
+from .removed import MAIN
 
 if TYPE_CHECKING:
     from harness_hookspecs.host import Ports
@@ -131,12 +132,12 @@ class Anchored:
     heads: Mapping[str, tuple[Head, ...]] = {}
     problem: StoreError | None = None
 
-    def find(self, reference: str) -> str | None:
+    def find(self, reference: object) -> str | None:
         """The session that is named so, if its head is kept."""
         if not isinstance(reference, str) or reference == LAST:  # of which project one was, a head does not say
             return None
         with suppress(NotFound):
-            return resolve_session(reference, sorted(self.heads, reverse=True))
+            return resolve_session(reference, sorted(self.heads.keys() - {MAIN}, reverse=True))
         return None
 
 

@@ -28,7 +28,7 @@ from .perform_role import BoundRole
 from .plugins.binding import answer_for
 from .plugins.catalogue import Catalogue
 from .rule_plan import rule_flaw, rule_plan
-from .session_parts import NamedApprover, NamedValidator, SessionParts
+from .session_parts import LOGS, NamedApprover, NamedValidator, SessionParts
 from .toolbox import Tool, Toolbox
 
 __all__ = ["Assembly"]
@@ -77,7 +77,7 @@ class Assembly:
             ],
             approver_timeout_seconds=run.approver_timeout_sec,
             workspace=self.workspace,
-            logs_dir=self.data_dir / "logs",
+            logs_dir=self.data_dir / LOGS,
             output_bytes=run.tool_output_bytes,
             parallel_tools=run.max_parallel_tools,
             failures=tuple(failed.payload() for failed in self.parts.failed),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from harness_hookspecs.errors import StoreCorrupt
+from harness_hookspecs.errors import NotFound, StoreCorrupt
 from harness_hookspecs.store import Head
 
 if TYPE_CHECKING:
     from harness_hookspecs.host import Files
 
-__all__ = ["copied_head", "copy_head"]
+__all__ = ["copied_head", "copy_head", "forget_head"]
 
 _FOLDER: Final = "heads"
 _LIMIT_BYTES: Final = 200
@@ -25,6 +26,12 @@ def copy_head(files: Files, session_id: str, head: Head) -> None:
         head: The end of its log.
     """
     files.write_bytes(f"{_FOLDER}/{session_id}", f"{head.seq} {head.hash.hex()}\n".encode())
+
+
+def forget_head(files: Files, session_id: str) -> None:
+    """Remove the copy of a session that was removed; there may be none."""
+    with suppress(NotFound):
+        files.remove(f"{_FOLDER}/{session_id}")
 
 
 def copied_head(files: Files, session_id: str) -> Head | None:

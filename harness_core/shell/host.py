@@ -473,10 +473,11 @@ class Host:
         """The full id of a session named by it, by either end of it, or ``@last``.
 
         Raises:
-            NotFound: There is none, or more than one.
+            NotFound: There is none, or more than one; ``session.removed``: there was one.
         """
         from . import views
         from .config.folders import has_project
+        from .removed import removed_session
 
         if not isinstance(session_id, str):
             raise NotFound(f"a session is named by a text, not by {session_id!r}", code="session.not_found")
@@ -484,7 +485,10 @@ class Host:
             return session_id
         known = [document["id"] for document in self.sessions()]
         every = [document["id"] for document in self.sessions(every_project=True)]
-        return views.find_session(session_id, known, every, in_project=has_project(self._opened.project))
+        try:
+            return views.find_session(session_id, known, every, in_project=has_project(self._opened.project))
+        except NotFound as error:
+            raise (error.code == "session.not_found" and removed_session(self.store, session_id)) or error from None
 
     def events(
         self, session_id: str, *, after: int = 0, follow: bool = False, types: str = "*"
@@ -611,8 +615,8 @@ class Host:
         kept = anchored(self._anchor())
         try:
             found = self.find(session_id)
-        except NotFound:
-            lost = kept.find(session_id)
+        except NotFound as error:
+            lost = None if error.code == "session.removed" else kept.find(session_id)
             if lost is None:
                 raise
             found = lost
@@ -680,6 +684,33 @@ class Host:
         from . import upkeep
 
         return upkeep.rebuild(self.store)
+
+    def prune(
+        self,
+        older_seconds: float,
+        *,
+        every_project: bool = False,
+        dry_run: bool = False,
+        asked: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> Mapping[str, Any]:
+        """Remove sessions that ended so long ago, with all that only they name; the log keeps that it was done.
+
+        Those of this project or of every one. With ``dry_run`` it is only said what would go; ``asked`` is told of it
+        and decides. One that is not final, that is run, or that names or is named by one that stays, stays.
+
+        Raises:
+            ConfigError: ``sessions.older``: the age is none.
+            StoreError: The log cannot be written.
+        """
+        from .pruning import Scope, prune
+        from .removed import MAIN
+
+        files = self._ports.files(self._opened.data_dir)
+        scope = Scope(older_seconds, None if every_project else encode_path(self._opened.project))
+        document = prune(self.store, files, self._ports, scope, dry_run=dry_run, asked=asked)
+        if document["removed"] and self.config.harness.anchor is not None:
+            self._anchor_head(MAIN, self.store.head(MAIN))
+        return document
 
     # -- surfaces ---
 

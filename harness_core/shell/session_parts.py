@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -18,7 +18,10 @@ from .model_handle import ModelEntry
 from .perform_role import BoundRole
 from .toolbox import Toolbox
 
-__all__ = ["NamedApprover", "NamedValidator", "SessionParts"]
+__all__ = ["LOGS", "NamedApprover", "NamedValidator", "SessionParts"]
+
+LOGS: Final = "logs"
+"""The folder of the data directory in which each session has one, for what its roles write beside the log."""
 
 
 @attrs.frozen

@@ -13,6 +13,7 @@ from harness_hookspecs.kit.codec import dumps, loads_trusted
 
 from .heads import copied_head, copy_head
 from .machine import SessionMachine
+from .removed import PRUNED
 from .snapshots import fold_on
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     from harness_hookspecs.host import Files
     from harness_hookspecs.store import Store
 
-__all__ = ["back_up", "rebuild", "store_stats"]
+__all__ = ["NO_FACTS", "back_up", "rebuild", "store_stats"]
 
 _SESSION: Final = "session:"
 _TRIES: Final = 10
 """How often what goes on meanwhile is looked at again."""
 
-_NO_FACTS: Final = (AttributeError, LookupError, TypeError, ValueError)
+NO_FACTS: Final = (AttributeError, LookupError, TypeError, ValueError)
 """What a fold does with bytes that are not those that were written."""
 _COUNTED: Final = {
     "artifacts": "artifact.accepted",
@@ -58,6 +59,7 @@ def store_stats(store: Store, name: str) -> dict[str, Any]:
         "wal_bytes": found.wal_bytes,
         "free_bytes": found.free_bytes,
         "sessions": sum(1 for _ in _sessions(store.streams())),
+        "removed": found.events.get(PRUNED, 0),
         "event_bytes": found.event_bytes,
         "bytes_per_event": None if found.size_bytes is None or not events else round(found.size_bytes / events, 1),
         "blobs": found.blobs,
@@ -147,7 +149,7 @@ def rebuild(store: Store) -> dict[str, Any]:
                 changed.append({"session_id": session_id, "keys": difference})
         except HarnessError as error:
             failed.append({"session_id": session_id, "code": error.code, "message": error.message})
-        except _NO_FACTS as error:
+        except NO_FACTS as error:
             message = f"its events cannot be read: {type(error).__name__}: {error}"
             failed.append({"session_id": session_id, "code": "store.changed", "message": message})
     removed = [stream for stream in kept if store.put_summary(stream, store.head(stream).seq, None)]
@@ -165,7 +167,7 @@ def rebuild(store: Store) -> dict[str, Any]:
 
 def _read(summary: bytes) -> Mapping[str, Any]:
     """A document as it was kept; nothing of what is none."""
-    with suppress(HarnessError, *_NO_FACTS):
+    with suppress(HarnessError, *NO_FACTS):
         return dict(loads_trusted(summary))
     return {}
 

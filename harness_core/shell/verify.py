@@ -14,10 +14,11 @@ from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.tree import BEGINNING_EVENTS, fork_of
 from harness_hookspecs.errors import StoreCorrupt
 from harness_hookspecs.host import Files
-from harness_hookspecs.store import Head, Store, StoredEvent
+from harness_hookspecs.store import GENESIS_HASH, Head, Store, StoredEvent, verify_chain
 
 from .anchor import Anchored
 from .heads import copied_head
+from .removed import MAIN, SESSION, heads_of_removed
 
 __all__ = ["verify"]
 
@@ -48,7 +49,7 @@ def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchore
     except StoreCorrupt as error:
         unread = Broken("I-14", error.facts.get("seq") or 1, error.message, error.code)
         checked = Checked((unread,), NOTHING, contents=0, prompts=0)
-    found = (*checked.broken, *_of_the_store(store, session_id, checked.head, kept))
+    found = (*checked.broken, *_of_the_store(store, session_id, checked.head, files, kept))
     broken = [one._asdict() for one in sorted(found, key=attrgetter("seq"))]
     return {
         "schema": "harness.verify/1",
@@ -90,15 +91,37 @@ def _head(head: Head) -> dict[str, Any]:
     return {"seq": head.seq, "hash": head.hash.hex()}
 
 
-def _of_the_store(store: Store, session_id: str, last: Head, kept: Anchored) -> Iterator[Broken]:
+def _of_the_store(store: Store, session_id: str, last: Head, files: Files, kept: Anchored) -> Iterator[Broken]:
     """What the anchor says of the store as a whole: each other session had so many events when it ended, and no log
-    ever became shorter. It is no finding at an event; all of this log may be proved beside it."""
+    ever became shorter, unless its whole session was removed and the store says so. It is no finding at an event; all
+    of this log may be proved beside it."""
     if kept.problem is not None:
         yield Broken("I-7", last.seq + 1, kept.problem.message, kept.problem.code)
-    for other in sorted(kept.heads.keys() - {session_id}):
+    wrong = _of_the_removals(store, files, kept)
+    if wrong is not None:
+        yield Broken("I-6", last.seq + 1, f"the record of what was removed is not whole: {wrong}", "store.removals")
+        return
+    removed = heads_of_removed(store)
+    for other in sorted(kept.heads.keys() - {session_id, MAIN}):
         ended = max(head.seq for head in kept.heads[other])
-        there = store.head(f"session:{other}").seq
+        there = max(store.head(f"{SESSION}{other}").seq, removed[other].seq if other in removed else 0)
         if there < ended:
             message = f"session {other[-8:]} ended with event {ended} by the anchor and has {there} here"
             yield Broken("I-7", last.seq + 1, f"the store was put back to an older copy: {message}", "store.put_back")
             return
+
+
+def _of_the_removals(store: Store, files: Files, kept: Anchored) -> str | None:
+    """What is wrong with the stream that says what was removed: itself, its end, or that it once was another one."""
+    head = store.head(MAIN)
+    events = list(store.read(MAIN, until=head.seq))
+    try:
+        verify_chain(events, head)
+        copy = copied_head(files, MAIN)
+    except StoreCorrupt as error:
+        return error.message
+    hashes = [GENESIS_HASH, *(event.hash for event in events)]
+    for seq, known in (*kept.heads.get(MAIN, ()), *([] if copy is None else [copy])):
+        if seq >= len(hashes) or hashes[seq] != known:
+            return f"it once had another event {seq}"
+    return None
