@@ -122,6 +122,8 @@ def _of_the_removals(store: Store, files: Files, kept: Anchored) -> str | None:
         return error.message
     hashes = [GENESIS_HASH, *(event.hash for event in events)]
     for seq, known in (*kept.heads.get(MAIN, ()), *([] if copy is None else [copy])):
-        if seq >= len(hashes) or hashes[seq] != known:
-            return f"it once had another event {seq}"
+        if seq >= len(hashes):
+            return f"it once had {seq} events and has {len(events)}"
+        if hashes[seq] != known:
+            return f"its event {seq} once was another one"
     return None
