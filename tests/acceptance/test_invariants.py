@@ -316,7 +316,7 @@ def test_what_a_chain_does_not_prove_is_found_and_nothing_after_it(recorded: Rec
 
 
 class Growing:
-    """A store in which somebody appends an event whenever its head was looked at, or puts one in behind the head."""
+    """A store in which somebody appends an event whenever a log's head was looked at, or puts one in behind it."""
 
     def __init__(self, store: MemoryStore, *, hidden: bool) -> None:
         self._store, self._hidden = store, hidden
@@ -327,7 +327,9 @@ class Growing:
     def head(self, stream: str) -> Head:
         head = self._store.head(stream)
         more = Draft(f"more-{head.seq}", "effect.ignored", 1, "system", "2026-01-01T00:00:00.000Z", b"{}", IGNORED)
-        if not self._hidden:
+        if not head.seq:
+            pass
+        elif not self._hidden:
             self._store.append(stream, [more], expected_seq=None)
         elif len(list(self._store.read(stream))) == head.seq:
             log = self._store._log
