@@ -15,7 +15,7 @@ _IDS: Final = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def named_in(payload: bytes) -> frozenset[str]:
-    """Every id in a payload; that of ``session.created`` names the sessions that this one came from."""
+    """Every id in a payload; those of the first events of a log name the sessions that it comes from."""
     return frozenset(found.decode() for found in _IDS.findall(payload))
 
 

@@ -10,6 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from harness_core.kernel.projections.event import payload_of
+from harness_core.kernel.projections.tree import BEGINNING_EVENTS
 from harness_core.kernel.pruning import RELATED, families, named_in, stay
 from harness_hookspecs.errors import ConfigError, HarnessError, Locked, NotFound, StoreConflict, StoreCorrupt
 from harness_hookspecs.events import EVENTS
@@ -143,10 +144,10 @@ def _unread(look: _Look, session_id: str, code: str, message: str) -> frozenset[
 def _seen(
     store: Store, files: Files, session_id: str, before: str, project: str | None, look: _Look
 ) -> frozenset[str]:
-    """Note why it stays, or what it is; gives the ids that its first event names. Most are told by two events."""
+    """Note why it stays, or what it is; gives the ids that its first events name. Most are told by a few events."""
     stream = SESSION + session_id
     head = store.head(stream)
-    [first] = store.read(stream, until=1)
+    first, *beginning = store.read(stream, until=BEGINNING_EVENTS)
     [last] = store.read(stream, after=head.seq - 1, until=head.seq)
     created = payload_of(first)
     reason = None
@@ -164,7 +165,7 @@ def _seen(
         look.heads[session_id] = head
     else:
         look.kept[session_id] = reason
-    return named_in(first.payload) - {session_id}
+    return frozenset().union(*(named_in(event.payload) for event in (first, *beginning))) - {session_id}
 
 
 def _prove(store: Store, files: Files, session_id: str, head: Head) -> None:

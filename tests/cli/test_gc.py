@@ -162,6 +162,19 @@ def test_what_names_a_session_that_stays_stays_too(harness: Command) -> None:
     assert {one["id"] for one in harness(*GC)["sessions"]} == {parent, child}
 
 
+def test_a_fork_and_what_it_comes_from_go_together_or_stay(harness: Command) -> None:
+    parent = harness("run", "x")
+    stays = harness("run", "W-ASKS", "--on-ask", "suspend", exits=10)["id"]
+    fork = harness("sessions", "fork", parent["id"], "--at", str(parent["last_seq"] - 1))["id"]
+    paused = harness("sessions", "fork", stays, "--at", "4", "--on-ask", "suspend", exits=10)["id"]
+    harness("cancel", stays)
+    found = harness(*GC)
+    assert {one["id"] for one in found["sessions"]} == {parent["id"], fork}
+    assert (found["kept"]["related"], found["kept"]["not_final"]) == (1, 1)
+    assert harness("events", "verify", paused)["equal"] is True
+    assert {one["id"] for one in harness("sessions", "tree", paused)["items"]} == {stays, paused}
+
+
 def test_what_somebody_owns_stays(site: Site, harness: Command) -> None:
     owned, free = harness("run", "x")["id"], harness("run", "y")["id"]
     with Host.open() as host:
