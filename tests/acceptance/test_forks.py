@@ -236,7 +236,7 @@ def test_yolo_is_given_to_one_session_and_not_to_its_forks(play: Any) -> None:
 # ---------------------------------------------------------------------------------------- forks are whole sessions
 
 
-@pytest.mark.req("B-93", "B-94", "B-95", "B-96", "B-97")
+@pytest.mark.req("B-04", "B-93", "B-94", "B-95", "B-96", "B-97")
 def test_a_fork_and_a_fork_of_it_verify_and_come_out_the_same_in_all_five_modes(done: Any) -> None:
     parent = done.host.session("@last")["id"]
     done.reopen(overrides={"default": "other"})

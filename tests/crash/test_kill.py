@@ -35,7 +35,7 @@ def chosen(count: int) -> list[int]:
     return sorted({*every[:2], *every[4::5], *every[-1:]})
 
 
-@pytest.mark.req("A-83")
+@pytest.mark.req("A-83", "B-16")
 @pytest.mark.inv("I-1", "I-16")
 @pytest.mark.parametrize("name", FAILPOINTS)
 def test_killed_at_any_boundary_it_ends_the_same(reference: Reference, name: str) -> None:
@@ -92,6 +92,7 @@ def test_an_error_at_any_boundary_is_told_and_the_session_goes_on_later(referenc
             reference.check(1)
 
 
+@pytest.mark.req("A-85")
 @pytest.mark.inv("I-20")
 def test_a_stopped_owner_still_owns_its_session(reference: Reference) -> None:
     ended = reference.disturbed("begin", "intent.committed@3:stop", meanwhile={"phase": "resume"})
