@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from harness_core.kernel.facts import Event
+from harness_core.kernel.upcast import upcast
 from harness_hookspecs.errors import CodecError, VocabularyError
 from harness_hookspecs.events import ACTORS, EVENTS, check_payload
 from harness_hookspecs.kit.codec import loads
@@ -51,16 +52,16 @@ class Chain:
             refs, payload = _strict(stored.refs), _strict(stored.payload)
         except CodecError as error:
             return None, [*flaws, Broken("I-8", stored.seq, f"event {stored.seq} is no strict JSON: {error.message}")]
-        known = EVENTS.get(stored.type)
-        if known is None or stored.version > known.version:
-            return None, flaws
         try:
+            version, payload = _today(stored, payload)
+            known = EVENTS.get(stored.type)
+            if known is None or version != known.version:
+                return None, flaws
             check_payload(stored.type, payload)
         except VocabularyError as error:
             message = f"event {stored.seq} is not what its type says: {error.message}"
             return None, [*flaws, Broken("I-11", stored.seq, message)]
-        event = Event(stored.seq, stored.id, stored.type, payload, refs, stored.timestamp, stored.version)
-        return event, flaws
+        return Event(stored.seq, stored.id, stored.type, payload, refs, stored.timestamp, version), flaws
 
     def _envelope(self, event: StoredEvent) -> list[Broken]:
         flaws = []
@@ -84,3 +85,11 @@ def _strict(data: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CodecError("The document is no object.")
     return value
+
+
+def _today(stored: StoredEvent, payload: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    try:
+        version, upcasted = upcast(stored.type, stored.version, payload)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:  # not a payload its version could have had
+        raise VocabularyError(f"{stored.type} {stored.version}: {error!r}", code="vocabulary.payload") from error
+    return version, dict(upcasted)
