@@ -132,7 +132,8 @@ class Record:
         )
 
     def difference(self, fact: Fact, version: int, *, seq: int) -> Difference | None:
-        """What a new event has otherwise than the recorded one of that seq, byte by byte but for the envelope's ids."""
+        """What a new event has otherwise than the recorded one of that seq, byte by byte but for the envelope's ids;
+        one that an older version wrote is compared in the form of today."""
         if seq > len(self.stored):
             return Difference(seq, None, {"type": fact.type, "payload": fact.payload})
         stored, event = self.stored[seq - 1], self.events[seq - 1]
@@ -140,8 +141,10 @@ class Record:
         error = payload.get("error")
         if event.seq in self._made and error and _said(error) == _said(event.payload.get("error") or {}):
             payload = {**payload, "error": event.payload["error"]}  # whoever failed stands outside, with what caused it
-        written = (fact.type, version, fact.actor, _refs(fact.refs), dumps(payload))
-        if written == (event.type, event.version, stored.actor, _refs(event.refs), stored.payload):
+        older = stored.version != event.version  # what an upcaster made has no order of fields to be compared
+        recorded = dumps(dict(event.payload), sort_keys=True) if older else stored.payload
+        written = (fact.type, version, fact.actor, _refs(fact.refs), dumps(payload, sort_keys=older))
+        if written == (event.type, event.version, stored.actor, _refs(event.refs), recorded):
             return None
         sides = (
             {"type": event.type, "payload": dict(event.payload), "refs": _refs(event.refs), "actor": stored.actor},

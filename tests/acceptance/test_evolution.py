@@ -170,12 +170,31 @@ def test_a_session_of_the_older_version_is_gone_on_with_and_replayed_and_what_it
     assert [event.version for event in after if event.type == CHANGED] == [1, 2]
     assert session.host.replay("@last", "skip-inference")["equal"]
     assert session.host.replay("@last", "full")["equal"]
+    assert session.host.replay("@last", "simulate")["equal"]
     assert session.host.verify("@last")["equal"]
     shown = [loads(event.payload) for event in after if event.type == CHANGED]
     assert [sorted(payload) for payload in shown] == [
         ["attempt", "cause", "strategy", "visit"],
         ["attempt", "code", "inject", "reason", "strategy", "visit_id"],
     ]
+
+
+@pytest.mark.req("B-97")
+@pytest.mark.inv("I-11")
+def test_a_simulation_names_what_an_older_version_recorded_otherwise_in_the_form_of_today(
+    play: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = play(*REPLIES, stages=RETRIES)
+    session.run()
+    rewritten(session)
+    request.getfixturevalue("today")
+    monkeypatch.setitem(UPCASTERS, (CHANGED, 1), lambda old: {**newer(old), "reason": "Another one."})
+    report = session.host.replay("@last", "simulate")
+    [seq] = [event.seq for event in session.events() if event.type == CHANGED]
+    assert (report["equal"], report["diverged"]["seq"]) == (False, seq)
+    sides = [report["diverged"][side]["payload"] for side in ("recorded", "replayed")]
+    assert [side["reason"] == "Another one." for side in sides] == [True, False]
+    assert sides[0].keys() == sides[1].keys()
 
 
 @pytest.mark.inv("I-11", "I-12")
