@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 from harness_tool_effects.tool import EffectsTools
 
+from harness_core.kernel.checking import history as checked
+from harness_core.kernel.checking.check import check
 from harness_core.kernel.projections.event import decoded
 from harness_core.shell.config.effective import EffectiveConfig
 from harness_core.shell.machine import SessionMachine
+from harness_core.shell.opening import open_project
+from harness_core.shell.ports import make_ports
 from harness_core.shell.replay import replay_full
+from harness_core.shell.replaying import replay_session
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.errors import StoreCorrupt
 from harness_hookspecs.kit.codec import loads
@@ -21,6 +26,7 @@ from harness_provider_scripted.provider import ScriptedProvider
 from harness_store_memory.log import Log
 from harness_store_memory.store import MemoryStore
 from tests.histories.form import FOLDER, History, document_of, names, read_history
+from tests.reference import one_stage, write_site
 
 VERSIONS = [folder for folder in FOLDER.iterdir() if (folder / "blobs").is_dir()]
 HISTORIES = [pytest.param(one, name, id=f"{one.name}-{name}") for one in VERSIONS for name in names(one)]
@@ -69,6 +75,26 @@ def test_a_recorded_session_folds_to_the_very_document_it_had_and_nobody_is_call
     reader: Any = SessionMachine(session_id, None, store.blob)  # type: ignore[arg-type]
     report = replay_full(iter(history.events), reader, loads(history.document))
     assert (report.equal, report.events, report.model_calls, report.tool_calls) == (True, last.seq, 0, 0)
+    assert not nobody
+
+
+@pytest.mark.req("B-92", "B-97")
+@pytest.mark.inv("I-11")
+@pytest.mark.parametrize(("version", "name"), HISTORIES)
+def test_a_recorded_session_verifies_and_is_decided_and_simulated_to_the_very_events_it_has(
+    version: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nobody: Counter[str]
+) -> None:
+    history = read_history(version, name)
+    stream, last = history.events[0].stream, history.events[-1]
+    store: Any = stored(history, tmp_path)
+    told: dict[str, Any] = {"content": store.blob, "state_hash": loads(history.document)["state_hash"]}
+    whole = checked.History(stream, history.events, Head(last.seq, last.hash), **told)
+    assert check(whole).broken == ()
+    write_site(tmp_path, stages=one_stage(), replies=()).enter(monkeypatch)
+    opened = open_project(".", make_ports("threads"))
+    for mode in ("skip-inference", "simulate"):
+        report = replay_session(opened, ReadOnly(store), stream.removeprefix("session:"), mode, kept=None)
+        assert (report.equal, report.diverged, report.events) == (True, None, last.seq), mode
     assert not nobody
 
 
