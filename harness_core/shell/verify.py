@@ -40,8 +40,8 @@ def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchore
     """
     head, copy, stream, own = NOTHING, NOTHING, f"session:{session_id}", kept.heads.get(session_id, ())
     try:
+        copy = copied_head(files, session_id) or NOTHING  # first, for a session that ends here is ahead of its head
         head = store.head(stream)
-        copy = copied_head(files, session_id) or NOTHING
         checked = check(History(stream, _events(store, stream, head), head, copy, store.blob, own))
         apart = _other_than_forked(store, stream)
         if apart is not None and not checked.broken:
@@ -83,8 +83,11 @@ def _other_than_forked(store: Store, stream: str) -> Broken | None:
 def _events(store: Store, stream: str, head: Head) -> Iterator[StoredEvent]:
     """Up to the head, for whoever owns the session may append meanwhile, and what stands behind a head that stays."""
     yield from store.read(stream, until=head.seq)
-    if store.head(stream) == head:
-        yield from store.read(stream, after=head.seq)
+    behind = iter(store.read(stream, after=head.seq))
+    first = next(behind, None)
+    if first is not None and store.head(stream) == head:  # looked at after it, for an append moves the head with it
+        yield first
+        yield from behind
 
 
 def _head(head: Head) -> dict[str, Any]:
