@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -390,6 +391,19 @@ def test_content_that_is_lost_or_changed_is_found_at_the_event_that_needs_it(rec
         assert ("I-40", shown.seq, "store.prompt_hash") in [(one.invariant, one.seq, one.code) for one in broken]
     finally:
         recorded.content[message] = kept
+
+
+@pytest.mark.inv("I-40")
+@pytest.mark.parametrize("shown", [b"no JSON", b'{"role":"user","n":1e999}', b'{"n":9007199254740993}'])
+def test_a_message_that_hashes_to_its_digest_and_is_no_strict_json_is_found(shown: bytes, recorded: Recorded) -> None:
+    log = Log(recorded.history)
+    index = log.at("harness.model.called")
+    named = sha256(shown).hexdigest()
+    request = log.events[index][1]["request"]
+    seq = log.change(index, request={**request, "messages": [named, *request["messages"][1:]]})
+    content = {**recorded.content, named: shown}
+    broken = check(attrs.evolve(log.history(), content=content.__getitem__)).broken
+    assert [(one.invariant, one.seq, one.code) for one in broken] == [("I-40", seq, "store.prompt_hash")]
 
 
 # ------------------------------------------------------------------------------------------------ what lies outside

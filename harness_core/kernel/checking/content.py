@@ -8,7 +8,7 @@ from typing import Any
 from harness_core.kernel.facts import Event
 from harness_core.kernel.projections.artifacts import digest_of_ref
 from harness_core.kernel.projections.prompt import rehash
-from harness_hookspecs.errors import NotFound, StoreCorrupt
+from harness_hookspecs.errors import CodecError, NotFound, StoreCorrupt
 from harness_hookspecs.kit.codec import loads_trusted
 
 from .history import Broken
@@ -62,8 +62,14 @@ class Contents:
             return  # said already
         self.prompts += 1
         read = self._read
-        messages: list[Any] | None = None if read is None else [loads_trusted(read(digest)) for digest in digests]
-        if rehash(event.payload, messages) != event.payload["promptHash"]:
+        try:
+            messages: list[Any] | None = None if read is None else [loads_trusted(read(digest)) for digest in digests]
+            hashed = rehash(event.payload, messages)
+        except CodecError as error:
+            message = f"what the model was shown at event {event.seq} is no strict JSON: {error.message}"
+            yield Broken("I-40", event.seq, message, "store.prompt_hash")
+            return
+        if hashed != event.payload["promptHash"]:
             message = f"what the model was shown at event {event.seq} does not hash to its promptHash"
             yield Broken("I-40", event.seq, message, "store.prompt_hash")
 
