@@ -245,9 +245,11 @@ def _verified(document: Mapping[str, Any]) -> str:
     if document["equal"]:
         copied = document["copied_head"]
         end = f"head copied out at seq {copied['seq']} agrees" if copied else "no head was copied out yet"
+        unknown = document["unknown_seq"]
+        rest = f"; from seq {unknown} on a newer version wrote it: what it says there is not judged" if unknown else ""
         return fitted(
             f"session {document['session_id'][-8:]} verifies: {document['events']} events, {document['contents']} "
-            f"contents, {document['prompts']} prompts; {end}{_of_anchor(document['anchor'])}"
+            f"contents, {document['prompts']} prompts; {end}{rest}{_of_anchor(document['anchor'])}"
         )
     broken = document["broken"]
     found = [(_where(one), f"{one['message']} ({one['code']}, {one['invariant']})") for one in broken]

@@ -193,6 +193,10 @@ class Verify(Document):
     copied_head: LogHead | None = Field(description="The head as it was copied out when the session ended.")
     contents: int = Field(description="Contents that were hashed again.")
     prompts: int = Field(description="Questions to models whose promptHash was computed again.")
+    unknown_seq: int | None = Field(
+        description="The first event that this version does not know; from there on bytes and contents are proved, and "
+        "what the events say is not judged. Null where all are known."
+    )
     anchor: AnchorSays | None = Field(description="What is kept outside the store; null where no anchor is set.")
     bad: BadEvent | None = Field(description="The first thing that is wrong.")
     broken: list[BadEvent] = Field(description="All that is wrong, at most 100, up to where the chain is broken.")

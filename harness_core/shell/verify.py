@@ -60,6 +60,7 @@ def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchore
         "copied_head": _head(copy) if copy.seq else None,
         "contents": checked.contents,
         "prompts": checked.prompts,
+        "unknown_seq": checked.unknown_seq,
         "anchor": None if kept.place is None else {"place": kept.place, "head": _head(own[-1]) if own else None},
         "bad": broken[0] if broken else None,
         "broken": broken,

@@ -469,6 +469,40 @@ def test_of_a_log_that_is_all_wrong_only_so_much_is_said(recorded: Recorded) -> 
     assert all(isinstance(one, Broken) for one in broken)
 
 
+@pytest.mark.req("B-92")
+@pytest.mark.inv("I-11")
+def test_what_refers_to_an_event_of_another_version_is_not_judged(recorded: Recorded) -> None:
+    outside = {name: getattr(recorded.history, name) for name in ("acknowledged", "happened")}
+    for event_type in {event.type for event in recorded.history.events}:
+        log = Log(recorded.history)
+        for index in range(len(log.events)):
+            if log.events[index][0].type == event_type:
+                log.envelope(index, version=2)
+        checked = check(attrs.evolve(log.history(), **outside))
+        assert checked.broken == (), event_type
+        assert checked.unknown_seq == log.at(event_type) + 1
+    assert check(recorded.history).unknown_seq is None
+
+
+@pytest.mark.inv("I-1", "I-7", "I-11", "I-12", "I-40")
+def test_bytes_contents_and_what_was_acknowledged_are_proved_behind_an_event_of_another_version(
+    recorded: Recorded,
+) -> None:
+    log = Log(recorded.history)
+    log.envelope(log.at("config.loaded"), version=2)
+    log.change(log.at("role.returned"), effect_id=7)
+    log.change(log.at("harness.model.called"), promptHash="0" * 64)
+    history = log.history()
+    at = [log.at(one) + 1 for one in ("harness.model.called", "role.returned")]
+    expected = [("I-40", at[0]), ("I-11", at[1])]
+    last = len(log.events)
+    more: dict[str, Any] = {"acknowledged": [(last, "another")], "state_hash": "0" * 64}
+    broken = check(attrs.evolve(history, **more)).broken
+    assert [(one.invariant, one.seq) for one in broken] == [*expected, ("I-1", last), ("I-12", last)]
+    cut = check(attrs.evolve(history, events=history.events[:-1])).broken  # type: ignore[index]
+    assert [(one.invariant, one.seq) for one in cut] == [*expected, ("I-7", last)]
+
+
 @pytest.mark.inv("I-11")
 def test_events_of_another_version_are_proved_and_passed_over(recorded: Recorded) -> None:
     log = Log(recorded.history)

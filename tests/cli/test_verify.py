@@ -135,8 +135,14 @@ def test_a_log_that_grew_since_its_head_was_copied_out_verifies_and_a_broken_cop
     assert (code, found["copied_head"], found["events"]) == (0, None, whole["events"])
 
 
-def _rewrite(site: Site, event_type: str, **fields: Any) -> int:
+def _rewrite(site: Site, event_type: str, written_by: int | None = None, **fields: Any) -> int:
     """Let the last event of a type say something else and make the chain anew, as somebody would who wants to hide it.
+
+    Args:
+        site: Where the session is.
+        event_type: Of which event.
+        written_by: The version of the event, instead of its own.
+        fields: What its payload says.
 
     Returns:
         The seq of the event.
@@ -150,13 +156,30 @@ def _rewrite(site: Site, event_type: str, **fields: Any) -> int:
     for seq, envelope, kept in rows:
         payload = dumps({**json.loads(kept), **fields}) if seq == of_type[-1] else kept
         identity, kind, version, actor, at, refs = envelope.split("\n", 5)
+        if written_by is not None and seq == of_type[-1]:
+            version = str(written_by)
+        written = f"{identity}\n{kind}\n{version}\n{actor}\n{at}\n{refs}"
         draft = Draft(identity, kind, int(version), actor, at, refs.encode(), payload)
         last = chain_hash(last, stream, seq, draft)
-        statements.append(f"UPDATE events SET payload = X'{payload.hex()}', hash = X'{last.hex()}' WHERE seq = {seq}")
+        kept_as = f"payload = X'{payload.hex()}', envelope = CAST(X'{written.encode().hex()}' AS TEXT)"
+        statements.append(f"UPDATE events SET {kept_as}, hash = X'{last.hex()}' WHERE seq = {seq}")
     _change(site, *statements, MOVE_HEAD)
     (copy,) = Path(site.env["XDG_DATA_HOME"]).rglob("heads/*")
     copy.write_text(f"{len(rows)} {last.hex()}\n")
     return of_type[-1]
+
+
+@pytest.mark.req("B-92")
+@pytest.mark.inv("I-11")
+def test_a_log_of_a_newer_version_verifies_and_is_said_to_be_judged_up_to_what_is_known(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _verify(capsys)[1]["unknown_seq"] is None
+    asked = _rewrite(site, "harness.model.called", written_by=2)
+    code, found = _verify(capsys)
+    assert (code, found["broken"], found["unknown_seq"]) == (0, [], asked)
+    assert main(["events", "verify", "@last"]) == 0
+    assert f"from seq {asked} on a newer version wrote it" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.inv("I-40")

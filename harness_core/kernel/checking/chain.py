@@ -25,10 +25,16 @@ class Chain:
 
     Args:
         stream: Whose log it is.
+
+    Attributes:
+        head: The last event that is proved.
+        unknown_seq: The first event of a type or version that this code does not know, ``None`` as long as there is
+            none: what is said from there on refers to it, or follows from it.
     """
 
     def __init__(self, stream: str) -> None:
         self.head = NOTHING
+        self.unknown_seq: int | None = None
         self._stream = stream
         self._position = 0
         self._ids: set[str] = set()
@@ -46,7 +52,7 @@ class Chain:
         return None
 
     def read(self, stored: StoredEvent) -> tuple[Event | None, list[Broken]]:
-        """The event decoded, ``None`` where its meaning is not known or has no meaning; and what is wrong with it."""
+        """The event decoded, ``None`` where its meaning is not known or it has none; and what is wrong with it."""
         flaws = self._envelope(stored)
         try:
             refs, payload = _strict(stored.refs), _strict(stored.payload)
@@ -56,6 +62,7 @@ class Chain:
             version, payload = _today(stored, payload)
             known = EVENTS.get(stored.type)
             if known is None or version != known.version:
+                self.unknown_seq = self.unknown_seq or stored.seq
                 return None, flaws
             check_payload(stored.type, payload)
         except VocabularyError as error:

@@ -36,7 +36,8 @@ class _Rules(Protocol):
 def check(history: History) -> Checked:
     """Find what is broken, for ``events verify``, and for every test that disturbs a session.
 
-    Events of a type or version that this code does not know are proved and otherwise passed over (I-11).
+    Events of a type or version that this code does not know are proved and otherwise passed over (I-11); what the
+    events from the first of them on say is not judged, for they may refer to it, and nobody here could tell.
 
     Args:
         history: The events and what lies outside. What a store raises while they are read is a finding, too.
@@ -47,15 +48,14 @@ def check(history: History) -> Checked:
         found.append(broken)
         if len(found) >= MAX_FINDINGS:
             break
-    return Checked(tuple(sorted(found, key=attrgetter("seq"))), chain.head, contents.count, contents.prompts)
+    in_order = tuple(sorted(found, key=attrgetter("seq")))
+    return Checked(in_order, chain.head, contents.count, contents.prompts, chain.unknown_seq)
 
 
 def _findings(history: History, chain: Chain, contents: Contents) -> Iterator[Broken]:
     session_id, kept = history.stream.partition(":")[2], _kept(history)
     approvals, outside = Approvals(session_id), Outside(history, session_id)
-    rules: tuple[_Rules, ...] = (
-        Batches(), Lifecycle(), Stages(), Requests(), Calls(), approvals, contents, outside,
-    )  # fmt: skip
+    rules: tuple[_Rules, ...] = (Batches(), Lifecycle(), Stages(), Requests(), Calls(), approvals)
     try:
         for stored in history.events:
             broken = chain.prove(stored) or _other_than_kept(stored, kept)
@@ -65,7 +65,9 @@ def _findings(history: History, chain: Chain, contents: Contents) -> Iterator[Br
             outside.stored(stored)
             event, flaws = chain.read(stored)
             yield from flaws
-            yield from _seen(event, rules)
+            if chain.unknown_seq is None:
+                yield from _seen(event, rules)
+            yield from _seen(event, (contents, outside))  # each for itself, or as a fold, which passes over others
     except StoreCorrupt as error:
         yield Broken("I-14", error.facts.get("seq") or chain.head.seq + 1, error.message, error.code)
         return
@@ -73,8 +75,9 @@ def _findings(history: History, chain: Chain, contents: Contents) -> Iterator[Br
     if cut is not None:  # what is missing there may be what the rules would miss
         yield cut
         return
-    yield from approvals.end()
-    yield from outside.end()
+    if chain.unknown_seq is None:
+        yield from approvals.end()
+    yield from outside.end(effects=chain.unknown_seq is None)
 
 
 def _seen(event: Event | None, rules: Iterable[_Rules]) -> Iterator[Broken]:

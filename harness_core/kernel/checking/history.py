@@ -73,12 +73,15 @@ class Checked:
         head: The last event that is proved.
         contents: How many contents hash to their digest.
         prompts: How many questions to models were hashed again.
+        unknown_seq: The first event of a type or version that this code does not know: from there on bytes and
+            contents are proved, and what the events say is not judged; ``None`` where all are known.
     """
 
     broken: tuple[Broken, ...]
     head: Head
     contents: int
     prompts: int
+    unknown_seq: int | None = None
 
 
 Payload = Mapping[str, Any]

@@ -53,13 +53,18 @@ class Outside:
             self._denied.add(event.payload["effect_id"])
         yield from ()
 
-    def end(self) -> Iterator[Broken]:
+    def end(self, *, effects: bool) -> Iterator[Broken]:
+        """What is missing.
+
+        Args:
+            effects: Whether all intents and results are known, so that what happened can be held against them.
+        """
         for seq, event_id in sorted(self._missing):
             yield Broken("I-1", seq, f"event {event_id} was acknowledged at seq {seq} and is not there")
         wanted = self._history.state_hash
         if wanted is not None and state_hash(self._state) != wanted:
             yield Broken("I-12", self._last, "the log does not fold to the state that its owner had in mind")
-        if self._history.happened is not None:
+        if effects and self._history.happened is not None:
             yield from self._effects(Counter(line.key for line in self._history.happened))
 
     def _effects(self, happened: Counter[str]) -> Iterator[Broken]:
