@@ -18,6 +18,7 @@ from harness_core.kernel.facts import effect_id
 from harness_core.shell.verify import verify
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.errors import NotFound, StoreCorrupt
+from harness_hookspecs.kit.canonical import digest as digest_of
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft, Head, StoredEvent
 from harness_store_memory.log import chained
@@ -148,6 +149,20 @@ def _unasked(log: Log) -> int:
     return log.envelope(index, refs=dumps(refs))
 
 
+def _as_free(log: Log, cause: str) -> int:
+    """A call that somebody was asked about, and approved, runs as one that nobody need be asked about."""
+    index = log.at("harness.tool_call.started", toolName="effects_unkeyed")
+    refs = {**json.loads(log.events[index][0].refs), "causation_id": cause}
+    log.envelope(index, refs=dumps(refs))
+    return log.change(index, tier="T0")
+
+
+def _after_another(log: Log) -> int:
+    """And right after the grant of another call."""
+    first = log.events[log.at("harness.tool_call.started", toolName="effects_keyed")]
+    return _as_free(log, json.loads(first[0].refs)["causation_id"])
+
+
 def _bound_elsewhere(log: Log) -> int:
     index = log.at("approval.requested", name="effects_network")
     return log.change(index, args={"note": "something else"})
@@ -243,6 +258,8 @@ CHANGES: dict[str, tuple[str, Callable[[Log], int]]] = {
     "a second decision": ("I-23", _decide_twice),
     "a call under another's approval": ("I-23", _under_another),
     "a call without an approval": ("I-23", _unasked),
+    "a call without the approval it was asked about": ("I-23", lambda log: _as_free(log, "nobody")),
+    "a call after another's approval": ("I-23", _after_another),
     "a person nobody heard": ("I-23", _unanswered),
     "a grant nobody gave": ("I-23", lambda log: log.change(log.at("approval.granted", kind="policy"), kind="grant")),
     "a level that did not pass": ("I-24", _not_passed),
@@ -283,6 +300,24 @@ def test_what_may_not_be_is_found_where_it_is(name: str, recorded: Recorded) -> 
     broken = check(log.history()).broken
     assert (invariant, seq) in [(one.invariant, one.seq) for one in broken], broken
     assert broken[0].seq == min(one.seq for one in broken)
+
+
+@pytest.mark.inv("I-23")
+def test_a_call_that_was_asked_about_may_be_free_under_other_settings_or_with_other_arguments(
+    recorded: Recorded,
+) -> None:
+    log = Log(recorded.history)
+    index = _as_free(log, "nobody") - 1
+    loaded = log.events[log.at("config.loaded")]
+    digest = loaded[1]["digest"]
+    payload = {"old_digest": digest, "new_digest": "0" * 64, "content_ref": "0" * 64, "changes": []}
+    log.events.insert(index, [loaded[0]._replace(id="migrated", type="config.migrated"), payload])
+    assert check(log.history()).broken == ()
+    log = Log(recorded.history)
+    index = _as_free(log, "nobody") - 1
+    args = {"note": "another"}
+    log.change(index, args=args, argsDigest=digest_of(args))
+    assert check(log.history()).broken == ()
 
 
 def _moved(history: History, **fields: Any) -> Sequence[StoredEvent]:

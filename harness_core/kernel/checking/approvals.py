@@ -36,6 +36,7 @@ class Approvals:
         self._session_id = session_id
         self._asked: dict[str, _Asked] = {}
         self._questions: dict[tuple[str, str], int] = {}  # role call and call -> how often it was asked about
+        self._about: dict[tuple[str, str], _Asked] = {}  # and what was asked last, under the settings of today
         self._grants: list[Mapping[str, Any]] = []
         self._lets: dict[str, _Asked] = {}  # id of the event that let it happen
         self._attempts: dict[str, int] = {}  # visit -> its attempt
@@ -77,6 +78,8 @@ class Approvals:
         self._asked[asked["approval_id"]] = one = _Asked(asked)
         if asked["subject"] == "artifact":
             self._gates[asked["visit_id"]] = one
+        else:
+            self._about[_call_of(one)] = one
 
     def _bound_to(self, asked: Payload) -> str:
         if asked["subject"] != "tool":
@@ -126,20 +129,30 @@ class Approvals:
         payload = event.payload
         call = (str(event.refs.get("role_call_id")), payload["callId"])
         one = self._lets.get(str(event.refs.get("causation_id")))
-        free = payload["tier"] in _FREE_TIERS
-        if one is None:
-            if not free:
-                yield Broken("I-23", event.seq, f"{payload['toolName']} ({payload['tier']}) runs without an approval")
+        if one is None or (payload["tier"] in _FREE_TIERS and _call_of(one) != call):
+            yield from self._without(event, call)  # it may follow right after the grant of another call
             return
         asked = one.payload
-        if free and (asked.get("role_call_id"), asked.get("call_id")) != call:
-            return  # it may follow right after the grant of another call
         approved = (asked.get("role_call_id"), asked.get("call_id"), asked["name"], asked["tier"], asked["args"])
         if approved != (*call, payload["toolName"], payload["tier"], payload["args"]):
             yield Broken("I-23", event.seq, f"{payload['callId']} runs under the approval of another call")
         elif one.used_by not in (None, call):
             yield Broken("I-23", event.seq, f"{asked['approval_id']} is used for a second time")
         one.used_by = call
+
+    def _without(self, event: Event, call: tuple[str, str]) -> Iterator[Broken]:
+        """A call runs that no grant of its own let happen: it must be free, and one that nobody was asked about."""
+        payload, about = event.payload, self._about.get(call)
+        asked = None if about is None else (about.payload["name"], about.payload["args"])
+        if payload["tier"] not in _FREE_TIERS:
+            yield Broken("I-23", event.seq, f"{payload['toolName']} ({payload['tier']}) runs without an approval")
+        elif asked == (payload["toolName"], payload["args"]):
+            message = f"{payload['callId']} runs as {payload['tier']} and without the approval that it was asked about"
+            yield Broken("I-23", event.seq, message)
+
+    def _migrated(self, event: Event) -> Iterator[Broken]:
+        self._about.clear()  # what had to be asked about may be free now
+        yield from ()
 
     def _passed(self, event: Event) -> Iterator[Broken]:
         gate = self._gates.get(str(event.refs.get("stage_visit_id")))
@@ -152,6 +165,10 @@ class Approvals:
         yield from ()
 
 
+def _call_of(one: _Asked) -> tuple[str, str]:
+    return str(one.payload.get("role_call_id")), str(one.payload.get("call_id"))
+
+
 def _says(answer: Payload, ended: Payload, status: str) -> bool:
     """Whether a command that was just received is the answer that was decided on."""
     said = (answer.get("approval_id"), answer.get("digest"), answer.get("by"))
@@ -162,6 +179,7 @@ def _says(answer: Payload, ended: Payload, status: str) -> bool:
 _ENDS = frozenset({f"approval.{status}" for status in ("granted", "denied", "bypassed", "expired", "superseded")})
 _HANDLERS: dict[str, Callable[[Approvals, Event], Iterator[Broken]]] = {
     "command.received": Approvals._command,
+    "config.migrated": Approvals._migrated,
     "approval.requested": Approvals._requested,
     "session.awaiting": Approvals._awaits,
     "harness.tool_call.started": Approvals._started,
