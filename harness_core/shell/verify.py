@@ -117,11 +117,11 @@ def _of_the_store(store: Store, session_id: str, last: Head, files: Files, kept:
 
 def _of_the_removals(store: Store, files: Files, kept: Anchored) -> str | None:
     """What is wrong with the stream that says what was removed: itself, its end, or that it once was another one."""
-    head = store.head(MAIN)
-    events = list(store.read(MAIN, until=head.seq))
     try:
+        copy = copied_head(files, MAIN)  # first, for a removal meanwhile is ahead of the head
+        head = store.head(MAIN)
+        events = list(store.read(MAIN, until=head.seq))
         verify_chain(events, head)
-        copy = copied_head(files, MAIN)
     except StoreCorrupt as error:
         return error.message
     hashes = [GENESIS_HASH, *(event.hash for event in events)]

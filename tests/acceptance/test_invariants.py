@@ -401,6 +401,7 @@ def test_a_log_that_grows_while_it_is_looked_at_is_whole_and_one_that_says_more_
         store.put_blob(content)
     stream = recorded.history.stream
     store.append(stream, drafts, expected_seq=0)
+    store.append("store:main", [_more(Head(0, b""))], expected_seq=0)  # what was removed is looked at as well
     (tmp_path / "heads").mkdir()
     growing: Any = Growing(store, when, tmp_path / "heads")
     found = verify(growing, stream.removeprefix("session:"), host.ports.files(tmp_path))
