@@ -315,6 +315,20 @@ def test_a_parent_with_another_event_where_the_fork_began_is_found(done: Any) ->
     done.host._store = store
 
 
+@pytest.mark.req("B-92")
+@pytest.mark.inv("I-11")
+def test_what_a_newer_version_says_of_a_fork_is_passed_over(done: Any) -> None:
+    parent = done.host.session("@last")["id"]
+    fork = "01990000-0000-7000-8000-000000000009"
+    created, loaded, *_ = (Draft(*event[3:10])._replace(id=f"n{event.seq}") for event in log(done, parent))
+    forked = created._replace(id="n3", type="session.forked", version=2, payload=b'{"parents":[]}')
+    summary = dumps({**done.host.session(parent), "id": fork, "parent_id": parent})
+    done.host.store.append(f"session:{fork}", [created, loaded, forked], expected_seq=0, summary=summary)
+    found = done.host.verify(fork)
+    assert [one["forked_at"] for one in done.host.tree(fork)["items"]] == [None, None]
+    assert (found["broken"], found["unknown_seq"]) == ([], 3)
+
+
 # ------------------------------------------------------------------------------------------------------- the tree
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness_core.kernel.facts import Event
+from harness_hookspecs.events import EVENTS
 
 __all__ = ["BEGINNING_EVENTS", "family", "fork_of", "tree_document"]
 
@@ -40,8 +41,10 @@ def family(documents: Iterable[Mapping[str, Any]], session_id: str) -> list[Memb
 
 
 def fork_of(beginning: Iterable[Event]) -> Event | None:
-    """The ``session.forked`` among the first events of a session; ``None`` where it is no fork."""
-    return next((event for event in beginning if event.type == "session.forked"), None)
+    """The ``session.forked`` among the first events of a session; ``None`` where it is no fork, or one that a newer
+    version wrote, of which nobody here knows what it says."""
+    known = EVENTS["session.forked"].version
+    return next((event for event in beginning if (event.type, event.version) == ("session.forked", known)), None)
 
 
 def tree_document(members: Sequence[Member], forked_at: Mapping[str, int | None], session_id: str) -> dict[str, Any]:
