@@ -1,13 +1,13 @@
 """A session's log in, its state out, from the nearest snapshot on where there is one; a snapshot is a cache.
 
-Only what this very code made of this very log is used: a snapshot bears the digest of the modules that fold, and the
-hash of the event it stands at, which stands for every event before. Deleting all of them changes nothing but time.
+Only what this very code made of this very log is used: a snapshot bears the digest of the modules that fold, and a seal
+over itself and the hash of the event it stands at, which stands for every event before. So one that was damaged, or
+stands past the end of the log, is as good as none. Deleting all of them changes nothing but time.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cache
 from hashlib import sha256
 from inspect import getsource
 from types import ModuleType
@@ -37,17 +37,39 @@ _FOLDING: Final[tuple[ModuleType, ...]] = (
 )  # fmt: skip
 """What a state and its snapshot follow from, besides the log."""
 
+_SEAL_BYTES: Final = 32
+
+
+def _source(module: ModuleType) -> str:
+    with suppress(OSError):
+        return getsource(module)
+    return ""
+
+
+def _made_by() -> str:
+    texts = [__version__, *(_source(module) for module in _FOLDING)]
+    return sha256(b"".join(sha256(text.encode()).digest() for text in texts)).hexdigest()
+
+
+_MAKER: Final = _made_by()
+"""The digest of the code that folds (without its source, of its version): snapshots of others are not ours.
+
+It is taken when that code is loaded: later another version may lie where it came from, and this process runs the old.
+"""
+
 
 def from_nearest(store: Store, machine: SessionMachine, until: int | None = None) -> SessionState:
     """The state at the nearest snapshot at or before ``until``, an empty one where there is none; only reads."""
     stream = f"session:{machine.session_id}"
-    with suppress(HarnessError, KeyError, TypeError):  # what cannot be read is as good as none
-        found = store.snapshot(stream, _maker(), until=until)
+    empty = machine.new_state()  # also when another is given: what the machine remembers is of what it folded before
+    with suppress(HarnessError):  # what cannot be read is as good as none
+        found = store.snapshot(stream, _MAKER, until=until)
         if found is not None:
-            [stands_at] = store.read(stream, after=found.seq - 1, until=found.seq)
-            if found.content.startswith(stands_at.hash):
-                return snapshot.state_of(found.content[len(stands_at.hash) :])
-    return machine.new_state()
+            stands_at = next(iter(store.read(stream, after=found.seq - 1, until=found.seq)), None)
+            seal, written = found.content[:_SEAL_BYTES], found.content[_SEAL_BYTES:]
+            if stands_at is not None and seal == _seal(stands_at, written):
+                return snapshot.state_of(written)
+    return empty
 
 
 def fold_on(
@@ -72,21 +94,13 @@ def fold_on(
 
 def _keep(store: Store, folded: SessionState, last: StoredEvent, at_most_bytes: int) -> bool:
     with suppress(HarnessError):  # what cannot be written is folded again
-        content = last.hash + snapshot.snapshot_of(folded)
+        written = snapshot.snapshot_of(folded)
+        content = _seal(last, written) + written
         if len(content) <= at_most_bytes:
-            store.put_snapshot(last.stream, last.seq, _maker(), content)
+            store.put_snapshot(last.stream, last.seq, _MAKER, content)
             return True
     return False
 
 
-@cache
-def _maker() -> str:
-    """The digest of the code that folds (without its source, of its version): snapshots of others are not ours."""
-    texts = [__version__, *(_source(module) for module in _FOLDING)]
-    return sha256(b"".join(sha256(text.encode()).digest() for text in texts)).hexdigest()
-
-
-def _source(module: ModuleType) -> str:
-    with suppress(OSError):
-        return getsource(module)
-    return ""
+def _seal(stands_at: StoredEvent, written: bytes) -> bytes:
+    return sha256(stands_at.hash + written).digest()

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
+import harness_core
 from harness_core import Host
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.snapshot import snapshot_of, state_of
 from harness_core.kernel.state import SessionState
 from harness_core.shell.machine import SessionMachine
 from harness_core.shell.snapshots import fold_on, from_nearest
+from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Snapshot, Store, StoredEvent
 from tests.reference import REFERENCE, write_reference
 
@@ -126,13 +133,79 @@ def test_a_snapshot_of_other_code_of_another_log_or_of_nonsense_is_ignored(sessi
     keeps: Any = Keeps(host.store)
     state = fold_on(keeps, machine(host, session_id), events_apart=APART)
     (maker, first), (_, second) = keeps.made[:2]
-    wrong = (second.content[:32], first.content, second.content[:-1], second.content[:32] + b"{}", b"")
+    wrong: tuple[bytes, ...] = (second.content[:32], first.content, second.content[:-1], b"")
+    names = ("failure", "approvals", "visit", "open", "role_calls", "causes", "commands", "usage")
+    documents = (b"[]", b"{}", b"0", *(dumps({name: 0}) for name in names))
+    damaged = [second.content.replace(b'"%b":' % name, b'"%b":0,"":' % name) for name in (b"usage", b"approvals")]
+    wrong = (*wrong, *(second.content[:32] + one for one in documents), *damaged)
+    assert second.content not in wrong
     for name, content in [("0" * 64, second.content), *((maker, one) for one in wrong)]:
         host.store.put_snapshot(stream, second.seq, name, content)
         assert from_nearest(host.store, machine(host, session_id)).seq == 0
         assert fold_on(host.store, machine(host, session_id)) == state
     host.store.put_snapshot(stream, second.seq, maker, second.content)
     assert from_nearest(host.store, machine(host, session_id)).seq == second.seq
+
+
+@pytest.mark.inv("I-12")
+def test_a_snapshot_past_the_end_of_the_log_is_ignored(session: tuple[Host, str]) -> None:
+    host, session_id = session
+    stream, folds = f"session:{session_id}", machine(host, session_id)
+    fold_on(host.store, folds, events_apart=APART)
+    ends_at = from_nearest(host.store, folds).seq - 1
+
+    class Cut(Counted):
+        """The store of which somebody cut the end off and left the snapshots."""
+
+        def read(self, stream: str, **bounds: Any) -> Iterator[StoredEvent]:
+            return (one for one in super().read(stream, **bounds) if one.seq <= ends_at)
+
+    cut: Any = Cut(host.store)
+    state = fold_on(cut, folds)
+    host.store.drop_snapshots()
+    assert (state.seq, state) == (ends_at, fold_on(host.store, folds, until=ends_at))
+    assert host.store.head(stream).seq > ends_at
+
+
+LOADS_THEN_UPGRADES = """
+import sys
+from harness_core.shell.machine import SessionMachine
+from harness_core.shell.snapshots import from_nearest, evolve
+
+class Store:
+    def snapshot(self, stream, maker, *, until):
+        print(maker)
+
+if sys.argv[1:]:
+    with open(evolve.__file__, "a") as file:
+        file.write("# other code")
+from_nearest(Store(), SessionMachine("s", None, None))
+"""
+
+
+@pytest.mark.inv("I-12")
+def test_who_runs_on_after_an_upgrade_in_place_shares_no_snapshots_with_who_comes_after_it(tmp_path: Path) -> None:
+    shutil.copytree(Path(harness_core.__file__).parent, tmp_path / "harness_core")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+    def maker_of(*upgrades: str) -> str:
+        call = [sys.executable, "-c", LOADS_THEN_UPGRADES, *upgrades]
+        return subprocess.run(call, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    before, amid, after = maker_of(), maker_of("upgrades"), maker_of()
+    assert before == amid != after
+
+
+@pytest.mark.inv("I-12")
+@pytest.mark.parametrize("snapshots", [True, False], ids=["with", "without"])
+def test_a_fold_begins_anew_in_the_machine_too(session: tuple[Host, str], snapshots: bool) -> None:
+    host, session_id = session
+    folds = machine(host, session_id)
+    if snapshots:
+        fold_on(host.store, folds, events_apart=APART)
+    folds._executor_state = (("of another fold", 1), 0, None)
+    assert bool(from_nearest(host.store, folds).seq) == snapshots
+    assert folds._executor_state is None
 
 
 @pytest.mark.inv("I-13")
@@ -152,7 +225,9 @@ def test_a_session_goes_on_from_a_snapshot(tmp_path: Path, monkeypatch: pytest.M
         keeps: Any = Keeps(host.store)
         fold_on(keeps, machine(host, session_id), events_apart=5)
         maker, (seq, content) = keeps.made[-1]
-        marked = content.replace(b'"title":"', b'"title":"From the snapshot: ')
+        marked = content[32:].replace(b'"title":"', b'"title":"From the snapshot: ')
+        [stands_at] = host.store.read(f"session:{session_id}", after=seq - 1, until=seq)
+        marked = sha256(stands_at.hash + marked).digest() + marked
         host.store.put_snapshot(f"session:{session_id}", seq, maker, marked)
         [item] = host.approvals()
         host.answer(item["id"], "approve", digest=item["digest"])

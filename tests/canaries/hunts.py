@@ -52,7 +52,7 @@ def _stale_snapshot(store: Store, stream: str) -> None:
     for stored in store.read(stream, until=end - 6):
         evolve(state, decoded(stored))
     state.seq = end
-    store.put_snapshot(stream, end, snapshots._maker(), bytes(32) + snapshot_of(state))
+    store.put_snapshot(stream, end, snapshots._MAKER, bytes(32) + snapshot_of(state))
 
 
 def _snapshots(store: Store, stream: str) -> None:

@@ -19,5 +19,5 @@ def plant(patch: pytest.MonkeyPatch) -> None:
 
 
 def _from_nearest(store: Store, machine: SessionMachine, until: int | None = None) -> SessionState:
-    found = store.snapshot(f"session:{machine.session_id}", snapshots._maker(), until=until)
+    found = store.snapshot(f"session:{machine.session_id}", snapshots._MAKER, until=until)
     return machine.new_state() if found is None else snapshot.state_of(found.content[32:])
