@@ -114,7 +114,8 @@ class SqliteStore:
     def _write_cache(self, table: str, work: Work[T]) -> T:
         """A file that may only be read can lack it: one of format 1, and one whose caches somebody dropped."""
         if not has_table(self._readers, table):
-            raise StoreError("the log is read-only", code="store.readonly", hint=FOLDER_HINT)
+            text = f"the log has no table of {table}, and nothing could be added to it when it was opened"
+            raise StoreError(text, code="store.readonly", hint=FOLDER_HINT)
         return self._writer.run(work)
 
     def stats(self) -> StoreStats:

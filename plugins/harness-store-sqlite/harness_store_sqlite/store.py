@@ -33,6 +33,7 @@ _FILES_OF_A_CONNECTION: Final = 3
 _NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS}
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _COPY_HINT: Final = "nothing was copied; name a file in a folder that can be written, with room for the whole log"
+_LEFT_AS_IT_IS: Final = {"store.readonly", "store.full", "store.busy"}
 _LIMITS: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
@@ -306,17 +307,27 @@ def _steps(path: Path, connection: Connection) -> tuple[str, ...]:
 
 
 def _bring_forward(path: Path, writer: Connection) -> None:
-    """Add what a file lacks, all or nothing; one that may only be read stays as it is."""
+    """Add what a file of an earlier format lacks, all or nothing.
+
+    Where it may only be read, there is no room, or another holds it for too long, it stays as it is and is read on.
+    """
+    try:
+        _add(path, writer)
+    except DriverError as error:
+        if failure(error, str(path), full=_is_full(path.parent)).code not in _LEFT_AS_IT_IS:
+            writer.close()
+            raise
+    except BaseException:
+        writer.close()
+        raise
+
+
+def _add(path: Path, writer: Connection) -> None:
     try:
         writer.execute("BEGIN IMMEDIATE").close()
         for statement in (*_steps(path, writer), "COMMIT"):  # none for whoever comes second
             writer.execute(statement).close()
-    except DriverError as error:
-        if failure(error, str(path)).code != "store.readonly":
-            writer.close()
-            raise
+    except DriverError:
         if writer.in_transaction:
             writer.execute("ROLLBACK").close()
-    except BaseException:
-        writer.close()
         raise
