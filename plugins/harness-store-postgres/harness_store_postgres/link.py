@@ -27,6 +27,12 @@ Connection = psycopg.Connection[Any]
 DriverError = psycopg.Error
 
 _PAUSES_SECONDS: Final = (0.25, 1.0, 2.0)
+_BUSY_PAUSES_SECONDS: Final = (0.1, 0.2, 0.7, *29 * (1.0,))
+"""Together 30 s, as long as the log itself is waited for."""
+
+_NONE_TO_SPARE: Final = ("too many clients", "too many connections", "connection slots are reserved")
+"""What servers whose messages are English say for want of a connection: of a refusal the driver knows no SQLSTATE."""
+
 _OPTIONS: Final = {
     "connect_timeout": "10",
     "fallback_application_name": "harness",
@@ -54,11 +60,21 @@ class Link:
         self.where = _where(settings)
 
     def connect(self, *, writes: bool = False) -> Connection:
-        """Open one connection.
+        """Open one connection, waiting for a server that has none to spare.
 
         Raises:
-            StoreError: ``store.unreachable``, ``store.denied`` or ``store.server_version``.
+            StoreError: ``store.unreachable``, ``store.denied``, ``store.server_version``, or ``store.busy`` after 30 s.
         """
+        for pause_seconds in _BUSY_PAUSES_SECONDS:
+            try:
+                return self._connect(writes)
+            except StoreError as error:
+                if error.code != "store.busy":
+                    raise
+            self._sleep(pause_seconds)
+        return self._connect(writes)
+
+    def _connect(self, writes: bool) -> Connection:
         try:
             connection: Connection = psycopg.connect(autocommit=True, **_OPTIONS, **self._service)  # type: ignore[arg-type]
         except psycopg.Error as error:
@@ -100,6 +116,9 @@ class Link:
     def _refusal(self, error: psycopg.Error) -> StoreError:
         """Why there is no connection; the driver gives no code, and its text is in the server's language."""
         text = next(iter(str(error).splitlines()), "there was no answer")
+        if any(words in str(error) for words in _NONE_TO_SPARE):
+            text = f"the server has no connection left: {text}"
+            return StoreError(text, code="store.busy", where=self.where)
         if PGconn.ping(make_conninfo(connect_timeout=2, **self._service).encode()) == Ping.OK:
             text = f"the server refused the connection: {text}"
             return StoreError(text, code="store.denied", where=self.where, hint=DENIED_HINT)

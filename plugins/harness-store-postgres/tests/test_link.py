@@ -315,15 +315,50 @@ def test_a_log_that_another_holds_is_waited_for_and_then_called_busy(opened: Any
     assert store.append(STREAM, [draft(1)], expected_seq=0)[0].seq == 1
 
 
-def test_a_server_without_a_connection_to_spare_is_told_from_one_that_is_not_there(
-    settings: Settings, host: FakeHost, psql: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def few(psql: Any, schema: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Whoever connects now gets so many connections and no more, or as many as there are for -1."""
+    role = f"few_{schema}"
+    psql.execute(f"CREATE ROLE {role} LOGIN")
+    psql.execute(f"GRANT CREATE ON DATABASE postgres TO {role}")
+    monkeypatch.setenv("PGUSER", role)
+    return lambda count: psql.execute(f"ALTER ROLE {role} CONNECTION LIMIT {count}")
+
+
+@pytest.mark.parametrize("way_in", WAYS_IN)
+def test_a_server_without_a_connection_to_spare_is_waited_for_and_then_called_busy(
+    settings: Settings, host: FakeHost, few: Callable[[int], None], way_in: Callable[..., object]
 ) -> None:
-    psql.execute("DROP ROLE IF EXISTS few")
-    psql.execute("CREATE ROLE few LOGIN CONNECTION LIMIT 0")
-    monkeypatch.setenv("PGUSER", "few")
+    few(0)
+    before = host.ports.clock.monotonic()
     with pytest.raises(StoreError, match="too many connections") as caught:
-        open_store(settings, host)
-    assert caught.value.code == "store.denied"
+        way_in(settings, host)
+    assert (caught.value.code, caught.value.hint) == ("store.busy", None)
+    assert host.ports.clock.monotonic() - before == pytest.approx(30)
+
+
+@pytest.mark.parametrize("use", ["read", "write"])
+def test_whoever_has_a_connection_to_spare_again_goes_on(
+    opened: Any, log: Any, few: Callable[[int], None], use: str
+) -> None:
+    store = opened()
+    store.append(STREAM, [draft(1)], expected_seq=0)
+    link = store._writer._link
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 5:
+            few(-1)
+
+    link._sleep = sleep
+    assert log(KILL)
+    few(0)
+    if use == "read":
+        assert [event.seq for event in store.read(STREAM)] == [1]
+    else:
+        assert store.append(STREAM, [draft(2)], expected_seq=1)[0].seq == 2
+    assert len(pauses) == 5
 
 
 def test_a_server_that_does_not_wait_for_the_disk_is_found_by_a_look(
