@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from .session_parts import SessionParts
 
+__all__ = ["fold_session", "no_event", "recorded_config", "replay_session"]
+
 SIMULATION_WATCHDOG_SECONDS = 60.0
 """A role that computes so long without a port call blocks a simulation for good."""
-
-__all__ = ["fold_session", "no_event", "recorded_config", "replay_session"]
 
 
 def fold_session(store: Store, session_id: str, *, until: int | None = None) -> SessionState:
@@ -77,7 +77,8 @@ def replay_session(
         store: The log; nothing is written to it.
         session_id: The session.
         mode: ``full`` folds the log again, ``partial`` and ``cursor`` a part of it, ``skip-inference`` takes every
-            decision and enters every role again; without one, the first that takes the options.
+            decision and enters every role again, ``simulate`` runs the whole session once more on its recorded answers;
+            without one, the first that takes the options.
         kept: The document kept of the session for listings, which a replay that folds must come to as well.
         options: ``first``, ``until``, ``category`` and ``against`` (see :meth:`Host.replay`), ``None`` for not given.
 

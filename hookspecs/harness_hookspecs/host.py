@@ -566,8 +566,8 @@ class Host(Protocol):
         """Replay without any call and without a write; ``harness.replay/1``.
 
         The modes are ``full``, ``partial`` (with ``until``, ``category`` or both), ``cursor`` (with ``first``, perhaps
-        ``until``) and ``skip-inference`` (perhaps ``against`` another project folder); without one it is the first that
-        takes what else is given.
+        ``until``), ``skip-inference`` (perhaps ``against`` another project folder) and ``simulate``; without one it is
+        the first that takes what else is given.
         """
 
     def store_stats(self) -> Mapping[str, Any]:

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 import harness_core
-import harness_hookspecs
+import harness_hookspecs.host
 from harness_core import Host
 from harness_core.cli.main import main
+from harness_core.shell.replay_modes import MODES
+from harness_core.shell.replaying import replay_session
 from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.store import Store, StoredEvent
 from tests.docs.examples import Program, examples
@@ -180,3 +182,9 @@ def test_a_session_as_of_an_event_that_it_has_not_is_not_found(
             host.session("@last", at=seq)
         assert raised.value.code == "event.not_found"
         assert len(list(host.events("@last", after=seq))) == (done["last_seq"] if seq < 1 else 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_of_a_replay_stands_where_it_is_asked_for(mode: str) -> None:
+    for place in (harness_hookspecs.host.Host.replay, replay_session):
+        assert f"``{mode}``" in str(place.__doc__)
