@@ -25,9 +25,10 @@ from .ports.strand import Abandoned
 from .replay import CONTROL_TYPES, Difference, ReplayReport
 from .replay_role import ENDED_FROM_OUTSIDE
 from .simulate_answers import Answers
+from .simulate_loop import RoleRun, SimulatedLoop
 from .simulate_record import Record, call_id_of
 
-__all__ = ["SimulatedLoop", "SimulationSite", "replay_simulated"]
+__all__ = ["SimulationSite", "replay_simulated"]
 
 _MOMENT_SECONDS = 1e-6
 _PATIENCE_SECONDS = (_MOMENT_SECONDS, 1.0, 60.0)
@@ -49,21 +50,6 @@ class SimulationSite(Protocol):
 
     def migrate(self, event: Event) -> None:
         """The session goes on under the configuration of this ``config.migrated``."""
-
-
-@attrs.define(eq=False)
-class RoleRun:
-    """One run of one role call."""
-
-    effect_id: str
-    answers: Answers
-    loop: SimulatedLoop
-    prior: Sequence[StoredEvent]
-    again: bool
-    cancel: Any  # a token of the ports, which can be set
-    began_at: int
-    alive: bool = True
-    error: HarnessError | None = None
 
 
 @attrs.define(eq=False)
@@ -109,7 +95,7 @@ class _Simulation:
 
     def run(self) -> ReplayReport:
         while self._difference is None and self.record.next is not None:
-            if not self._step(self.record.next) and not self._others():
+            if not self._step(self.record.next) and not self._others() and not self._given_up():
                 self._stuck(self.record.next)
         for run in self._runs.values():
             run.alive = False
@@ -151,9 +137,10 @@ class _Simulation:
         self._changes += 1
         flag, self._changed = self._changed, self.ports.wait.event()
         flag.set()
-        for asked in self._asked:
-            if not asked.run.alive:
-                asked.flag.set()
+        gone = [asked for asked in self._asked if not asked.run.alive]
+        self._asked = [asked for asked in self._asked if asked.run.alive]  # what the dead asked, nobody writes
+        for asked in gone:
+            asked.flag.set()
 
     # -- one event ---
 
@@ -247,9 +234,12 @@ class _Simulation:
         self._fold(event)
         if event.type == "config.migrated":
             self._site.migrate(event)
-        if self.state.cancelling is not None or self.state.final:
-            for run in self._runs.values():
-                run.cancel.cancel(self.state.cancelling or "closed")
+        reason = self.state.cancelling
+        for run in [one for one in self._runs.values() if one.alive]:
+            if self.state.final:
+                run.cancel.cancel("closed")
+            elif reason is not None and self.record.heard(run.answers.role_call_id, reason):
+                run.cancel.cancel(reason)
         self.changed()
 
     def _fold(self, event: Event) -> None:
@@ -267,8 +257,8 @@ class _Simulation:
         request = self.state.open_of(role_call_id)
         if request is None:
             return False
-        cancel = self.ports.wait.token()
-        if self.state.cancelling is not None:
+        cancel, late_cancel = self.ports.wait.token(), self.ports.wait.token()
+        if self.state.cancelling is not None and self.record.heard(role_call_id, self.state.cancelling):
             cancel.cancel(self.state.cancelling)
         loop = SimulatedLoop(self)
         answers = Answers(
@@ -279,7 +269,7 @@ class _Simulation:
             self.changed,
         )
         prior, again = self.record.until_now(), run is not None
-        loop.run = RoleRun(request.effect_id, answers, loop, prior, again, cancel, self.record.seq)
+        loop.run = RoleRun(request.effect_id, answers, loop, prior, again, cancel, late_cancel, self.record.seq)
         self._runs[role_call_id] = loop.run
         self.ports.spawn(self._play, loop.run, name="role")
         return True
@@ -303,6 +293,24 @@ class _Simulation:
             if self._changes != before:
                 return True
         return False
+
+    def _given_up(self) -> bool:
+        """Nobody goes on by himself, so what the record does not say happens now: a cancel is heard, its grace is over,
+        or the process of a call without an end dies.
+        """
+        runs = [run for run in self._runs.values() if run.alive]
+        if self.state.cancelling is not None:
+            for tokens in ([run.cancel for run in runs], [run.late_cancel for run in runs]):
+                waiting = [token for token in tokens if not token.cancelled]
+                for token in waiting:
+                    token.cancel(self.state.cancelling)
+                if waiting:
+                    return True
+        lost = [run for run in runs if run.answers.lost]
+        for run in lost:
+            run.alive = False
+        self.changed()
+        return bool(lost)
 
     # -- the end ---
 
@@ -341,49 +349,6 @@ class _Simulation:
         event, asked = self.record.next, self.state.approvals[approval_id].payload
         suspends = event is not None and event.type == "role.suspended" and event.refs
         return not suspends or suspends.get("role_call_id") != asked.get("role_call_id")
-
-
-class SimulatedLoop:
-    """Stands where a session's loop would, for one run of one role call: what it is told waits for its turn."""
-
-    run: RoleRun
-
-    def __init__(self, simulation: _Simulation) -> None:
-        self._simulation = simulation
-
-    @property
-    def state(self) -> SessionState:
-        """The folded state."""
-        return self._simulation.state
-
-    def lay_down(self, command: Any, *, durable: bool) -> Any:
-        """Whose turn it is, the record says."""
-        return command
-
-    def carry_out(self, command: Any) -> Any:
-        """Write what follows from a command when it is its turn."""
-        return self._simulation.ask(command, self.run)
-
-    def read_blob(self, digest: str) -> bytes:
-        """Recorded content."""
-        return self._simulation.machine.blob(digest)
-
-    def is_running(self, key: str) -> bool:
-        """Whether an approval is being asked about."""
-        return self._simulation.is_asking(key)
-
-    def wait_until(
-        self, holds: Callable[[Any], bool], *, timeout_seconds: float | None = None, cancel: Any = None
-    ) -> bool:
-        """Block until it holds."""
-        self._simulation.wait_for(lambda: holds(self.state), self.run, cancel)
-        return True
-
-    def flush(self) -> None:
-        """Nothing is held."""
-
-    def wake(self) -> None:
-        """Who waits looks whenever something happens."""
 
 
 def _is_of_role(event: Event) -> bool:

@@ -36,6 +36,7 @@ class Answers:
         changed: Has everyone who waits look again.
         buffered: The seqs of ends that wait to be written.
         handed: The end that is on its way there.
+        lost: Whether a call was made that has no end.
     """
 
     record: Record
@@ -45,24 +46,28 @@ class Answers:
     changed: Callable[[], None]
     buffered: set[int] = attrs.field(factory=set)
     handed: int | None = None
+    lost: bool = False
 
     def end_of(self, intent: Event | None) -> Event:
         """How a call ended.
 
         Raises:
-            Abandoned: It did not: the process that made it died, and so does this run of the role.
+            Abandoned: It did not: its process died, or nobody waited for it any more, and so ends this run of the role.
         """
         end = None if intent is None else self.record.answer(intent)
         if end is None:
+            self.lost = True
+            self.wait_for(lambda: False)
             raise Abandoned
         return end
 
     def reached(self, name: str) -> None:
         """A boundary inside the role call: what was on its way into the buffer is there now."""
         if name == "result.buffered" and self.handed is not None:
-            self.buffered.add(self.handed)
-            self.handed = None
+            seq, self.handed = self.handed, None
+            self.buffered.add(seq)
             self.changed()
+            self.wait_for(lambda: self.record.are_together(seq, self.role_call_id, self.buffered))
 
     def in_turn(self, fact: Fact) -> None:
         """Hold whoever is about to write an event until it is its turn; one that is not recorded is let through, to
@@ -73,7 +78,7 @@ class Answers:
         event = next(same, None)
         if event is not None:
             self.wait_for(lambda: self._is_due(event.seq))
-            self.handed = event.seq if self.record.is_end(event) else None
+            self.handed = event.seq if self.record.is_result(event) else None
 
     def _is_due(self, seq: int) -> bool:
         return self.handed is None and self.record.is_due(seq, self.role_call_id, self.buffered)

@@ -119,17 +119,38 @@ class Record:
         """How a call ended; ``None`` when its process died before it did."""
         return self._answers.get(intent.seq)
 
-    def is_end(self, event: Event) -> bool:
-        """Whether it says how a call ended, made or refused."""
-        return event.type in _ENDS
+    def is_result(self, event: Event) -> bool:
+        """Whether it says how a call ended, made or refused, or what is known of one whose end was lost."""
+        found = event.type == "effect.settled" and event.payload["kind"] == "probe"
+        return found or event.type in _ENDS or event.type == "effect.in_doubt"
 
     def is_due(self, seq: int, role_call_id: str, buffered: set[int]) -> bool:
-        """Whether all calls and ends of a role call before ``seq`` have happened, or are about to be written."""
+        """Whether all calls and ends of a role call before ``seq`` have happened, or are about to be written at once:
+        what stands between two events of a role call stands between two of its commands.
+        """
         return not any(
-            event.type in _MOVES or (event.type in _ENDS and event.seq not in buffered)
-            for event in self._of_call.get(role_call_id, ())
-            if self.seq < event.seq < seq
+            event.refs.get("role_call_id") != role_call_id
+            or event.type in _MOVES
+            or (self.is_result(event) and event.seq not in buffered)
+            for event in self.events[self.seq : seq - 1]
         )
+
+    def are_together(self, seq: int, role_call_id: str, buffered: set[int]) -> bool:
+        """Whether all ends that stand right behind ``seq``, of calls made side by side, are about to be written too:
+        nobody else may have had a command to write them with.
+        """
+        for event in self.events[max(seq, self.seq) :]:
+            if event.refs.get("role_call_id") != role_call_id or event.type in _MOVES:
+                return True
+            if event.seq in self._made and event.seq not in buffered:
+                return False
+        return True
+
+    def heard(self, role_call_id: str, reason: str) -> bool:
+        """Whether a role call that is to end yet says itself that it heard a cancel, not that it was refused a call."""
+        ended = next(self.ahead(role_call_id, "harness.session.failed"), None)
+        error = {} if ended is None else ended.payload["error"]
+        return error.get("code") == "cancelled" and (error.get("details") or {}).get("reason") == reason
 
     def difference(self, fact: Fact, version: int, *, seq: int) -> Difference | None:
         """What a new event has otherwise than the recorded one of that seq, byte by byte but for the envelope's ids;

@@ -20,8 +20,8 @@ from .redaction import Redactor
 from .replay_role import RecordedEvents
 from .services import Services
 from .session_parts import SessionParts
-from .simulate import RoleRun
 from .simulate_answers import Answers, RecordedProvider, RecordedTime, RecordedTools
+from .simulate_loop import RoleRun
 
 __all__ = ["SimulatedRoles"]
 
@@ -69,7 +69,7 @@ class SimulatedRoles:
             self.redactor,
             Deadlines(self.ports),
             call.cancel,
-            call.cancel,
+            call.late_cancel,
             lambda chunk: None,
             active,
             in_turn=call.answers.in_turn,

@@ -1,0 +1,75 @@
+"""A command of a simulated role in, its reply out when it is its turn; the simulation says whose turn it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from harness_core.kernel.state import SessionState
+from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.store import StoredEvent
+
+from .simulate_answers import Answers
+
+__all__ = ["RoleRun", "SimulatedLoop"]
+
+
+@attrs.define(eq=False)
+class RoleRun:
+    """One run of one role call."""
+
+    effect_id: str
+    answers: Answers
+    loop: SimulatedLoop
+    prior: Sequence[StoredEvent]
+    again: bool
+    cancel: Any  # a token of the ports, which can be set
+    late_cancel: Any  # set when the grace of a cancel is over
+    began_at: int
+    alive: bool = True
+    error: HarnessError | None = None
+
+
+class SimulatedLoop:
+    """Stands where a session's loop would, for one run of one role call: what it is told waits for its turn."""
+
+    run: RoleRun
+
+    def __init__(self, simulation: Any) -> None:
+        self._simulation = simulation
+
+    @property
+    def state(self) -> SessionState:
+        """The folded state."""
+        return self._simulation.state
+
+    def lay_down(self, command: Any, *, durable: bool) -> Any:
+        """Whose turn it is, the record says."""
+        return command
+
+    def carry_out(self, command: Any) -> Any:
+        """Write what follows from a command when it is its turn."""
+        return self._simulation.ask(command, self.run)
+
+    def read_blob(self, digest: str) -> bytes:
+        """Recorded content."""
+        return self._simulation.machine.blob(digest)
+
+    def is_running(self, key: str) -> bool:
+        """Whether an approval is being asked about."""
+        return self._simulation.is_asking(key)
+
+    def wait_until(
+        self, holds: Callable[[Any], bool], *, timeout_seconds: float | None = None, cancel: Any = None
+    ) -> bool:
+        """Block until it holds."""
+        self._simulation.wait_for(lambda: holds(self.state), self.run, cancel)
+        return True
+
+    def flush(self) -> None:
+        """Nothing is held."""
+
+    def wake(self) -> None:
+        """Who waits looks whenever something happens."""

@@ -1,0 +1,40 @@
+"""Sessions of every weather in, each replayed on its own record: what happened around one is no divergence in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_core import Host
+from tests.reference import Site
+from tests.simulation.storm import CALM, CANCEL, CRASH, DENIED, FOREIGN, JUMPS, Weather, play, unlimited, write_storm
+
+WEATHERS: Mapping[str, tuple[Weather, Sequence[int]]] = {
+    "calm": (CALM, range(3)),
+    "foreign": (FOREIGN, (*range(5), 16, 29)),  # ends that were written apart, and ends that were written together
+    "cancel": (CANCEL, (*range(12), 24, 41, 46)),  # it is heard, or a call is refused, or an end comes too late
+    "crash": (CRASH, (*range(5), 21, 44, 51, 55, 78, 84, 89)),  # amid several calls, of which one is in doubt then
+    "jumps": (JUMPS, range(3)),
+    "denied": (DENIED, range(3)),
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with unlimited() as patch:
+        yield write_storm(tmp_path_factory.mktemp("replayed")).enter(patch)
+
+
+@pytest.mark.req("B-97")
+@pytest.mark.parametrize("weather", WEATHERS)
+def test_a_session_of_any_weather_comes_out_the_same_when_it_is_simulated(site: Site, weather: str) -> None:
+    around, seeds = WEATHERS[weather]
+    for seed in seeds:
+        played = play(site, seed, around)
+        with Host.open(site.project) as host:
+            report: Mapping[str, Any] = host.replay(played.stream.removeprefix("session:"), "simulate")
+        assert (report["diverged"], report["equal"], report["events"]) == (None, True, len(played.events)), seed
+        assert report["state_hash"] == played.state_hash, seed
