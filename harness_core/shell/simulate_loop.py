@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -11,6 +11,7 @@ from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.store import StoredEvent
 
+from .machine import SessionMachine
 from .simulate_answers import Answers
 
 __all__ = ["RoleRun", "SimulatedLoop"]
@@ -32,12 +33,25 @@ class RoleRun:
     error: HarnessError | None = None
 
 
+class Simulation(Protocol):
+    """What a role call needs of the simulation that it is a part of."""
+
+    state: SessionState
+    machine: SessionMachine
+
+    def ask(self, command: Any, run: RoleRun) -> Any: ...
+
+    def is_asking(self, approval_id: str) -> bool: ...
+
+    def wait_for(self, holds: Callable[[], bool], run: RoleRun, cancel: Any) -> None: ...
+
+
 class SimulatedLoop:
     """Stands where a session's loop would, for one run of one role call: what it is told waits for its turn."""
 
     run: RoleRun
 
-    def __init__(self, simulation: Any) -> None:
+    def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
 
     @property
