@@ -296,7 +296,7 @@ class _Simulation:
 
     def _given_up(self) -> bool:
         """Nobody goes on by himself, so what the record does not say happens now: a cancel is heard, its grace is over,
-        or the process of a call without an end dies.
+        the process of a call without an end dies, or what nobody recorded is shown.
         """
         runs = [run for run in self._runs.values() if run.alive]
         if self.state.cancelling is not None:
@@ -309,8 +309,11 @@ class _Simulation:
         lost = [run for run in runs if run.answers.lost]
         for run in lost:
             run.alive = False
+        held = [] if lost else [run for run in runs if not run.answers.shown]
+        for run in held:
+            run.answers.shown = True
         self.changed()
-        return bool(lost)
+        return bool(lost or held)
 
     # -- the end ---
 

@@ -37,6 +37,7 @@ class Answers:
         buffered: The seqs of ends that wait to be written.
         handed: The end that is on its way there.
         lost: Whether a call was made that has no end.
+        shown: Whether what is not recorded is written, so that the difference is seen.
     """
 
     record: Record
@@ -47,6 +48,7 @@ class Answers:
     buffered: set[int] = attrs.field(factory=set)
     handed: int | None = None
     lost: bool = False
+    shown: bool = False
 
     def end_of(self, intent: Event | None) -> Event:
         """How a call ended.
@@ -70,13 +72,17 @@ class Answers:
             self.wait_for(lambda: self.record.are_together(seq, self.role_call_id, self.buffered))
 
     def in_turn(self, fact: Fact) -> None:
-        """Hold whoever is about to write an event until it is its turn; one that is not recorded is let through, to
-        be seen.
+        """Hold whoever is about to write an event until it is its turn.
+
+        One that is not recorded comes behind a cancel and what was made by then, where it was refused; or it is seen
+        when nobody else goes on.
         """
         events = self.record.ahead(self.role_call_id, fact.type)
         same = (one for one in events if one.seq not in self.buffered and call_id_of(one) == call_id_of(fact))
         event = next(same, None)
-        if event is not None:
+        if event is None:
+            self.wait_for(lambda: self.shown or self.record.are_all_in(self.role_call_id, self.buffered))
+        else:
             self.wait_for(lambda: self._is_due(event.seq))
             self.handed = event.seq if self.record.is_result(event) else None
 

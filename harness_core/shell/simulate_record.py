@@ -59,6 +59,8 @@ class Record:
         self.stored = stored
         self.events = [decoded(one) for one in stored]
         self.seq = 0  # of the last event that has happened again
+        told = (one.seq for one in self.events if one.type == "command.received" and one.payload["kind"] == "cancel")
+        self._cancelled_at = next(told, 0)
         self._of_call: dict[str, list[Event]] = {}
         for event in self.events:
             if "role_call_id" in event.refs:
@@ -145,6 +147,15 @@ class Record:
             if event.seq in self._made and event.seq not in buffered:
                 return False
         return True
+
+    def are_all_in(self, role_call_id: str, buffered: set[int]) -> bool:
+        """Whether a cancel that is recorded has happened, and all ends of calls that were made by now are written, or
+        about to be: then comes what is not recorded, and was refused.
+        """
+        if self.seq < self._cancelled_at:
+            return False
+        made = (end for seq, end in self._answers.items() if seq <= self.seq < end.seq and end.seq not in buffered)
+        return not any(end.refs.get("role_call_id") == role_call_id for end in made)
 
     def heard(self, role_call_id: str, reason: str) -> bool:
         """Whether a role call that is to end yet says itself that it heard a cancel, not that it was refused a call."""

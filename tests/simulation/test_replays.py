@@ -14,7 +14,7 @@ from tests.simulation.storm import CALM, CANCEL, CRASH, DENIED, FOREIGN, JUMPS, 
 WEATHERS: Mapping[str, tuple[Weather, Sequence[int]]] = {
     "calm": (CALM, range(3)),
     "foreign": (FOREIGN, (*range(5), 16, 29)),  # ends that were written apart, and ends that were written together
-    "cancel": (CANCEL, (*range(12), 24, 41, 46)),  # it is heard, or a call is refused, or an end comes too late
+    "cancel": (CANCEL, (*range(12), 24, 41, 301, 362)),  # it is heard, or a call is refused, or an end is late
     "crash": (CRASH, (*range(5), 21, 44, 51, 55, 78, 84, 89)),  # amid several calls, of which one is in doubt then
     "jumps": (JUMPS, range(3)),
     "denied": (DENIED, range(3)),
