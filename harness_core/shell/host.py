@@ -641,9 +641,9 @@ class Host:
             mode: ``full`` folds the log again. ``partial`` does so up to ``until``, or for one ``category``: the state
                 is folded from the whole, the events of the category are counted and what they write is hashed.
                 ``cursor`` counts the events from ``first`` to ``until``; the state is that of a full replay at the same
-                seq. ``skip-inference`` takes every decision and enters every role again; ``simulate`` runs the whole
-                session again on recorded answers, and each event must come out as it was but for the ids of its
-                envelope. Without a mode it is the first of them that takes what else is given.
+                seq. ``skip-inference`` takes every decision and enters every role again; ``simulate`` runs them all
+                again on recorded answers, and each event that follows must come out as it was but for the ids and times
+                of its envelope. Without a mode it is the first of them that takes what else is given.
             against: Another project folder whose configuration decides instead of the session's own.
             first: The seq of the first event.
             until: The seq of the last event; the session's last one when omitted.

@@ -1,9 +1,17 @@
 """A recorded session in, whether the same program writes the same log again out; nothing is called, nothing written.
 
-Everything that the session is made of runs once more: the kernel's decisions, the roles with their own code, what
-stands before and after a model's or tool's call. Models, tools and people answer as recorded, in the recorded order;
-clock, ids and randomness show what they showed. Each event is compared whole, but for the ids of its envelope
-(B-97, traps 29 and 30).
+What the session is made of runs once more: the kernel's decisions on what it came to, the roles with their own code,
+what stands before and after a model's or tool's call. Each event that follows is compared whole, but for the ids and
+times of its envelope (B-97, traps 29 and 30). Models and tools answer as recorded, in the recorded order, and what an
+event says that was read off a clock is the recorded reading.
+
+What comes from outside is taken as it is and not decided again: what people and other writers sent and what was made of
+it, approvals and settlements that a role did not write, what the host and the limits of time did to the session
+(started, resumed, paused, awaiting, cancelled, another configuration), the outcomes of gathering and of validators, and
+results that came too late. The record does not say when a role heard a cancel or when its process died, and so both
+happen where they lead to what is recorded; a role that answers to a cancel in its own way may be called different. The
+clock, ids and randomness of a role's own ports are those of this simulation: a role that puts them into a prompt or an
+argument comes out otherwise.
 """
 
 from __future__ import annotations
