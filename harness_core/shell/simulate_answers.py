@@ -74,10 +74,10 @@ class Answers:
     def in_turn(self, fact: Fact) -> None:
         """Hold whoever is about to write an event until it is its turn.
 
-        One that is not recorded comes behind a cancel and what was made by then, where it was refused; or it is seen
-        when nobody else goes on.
+        One that is not recorded comes behind a cancel and what was made by then, where it was refused, as it was by a
+        pause or for a budget; or it is seen when nobody else goes on.
         """
-        events = self.record.ahead(self.role_call_id, fact.type)
+        events = self.record.ahead_in_run(self.role_call_id, fact.type)
         same = (one for one in events if one.seq not in self.buffered and call_id_of(one) == call_id_of(fact))
         event = next(same, None)
         if event is None:

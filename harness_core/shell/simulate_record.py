@@ -100,6 +100,12 @@ class Record:
         """What of a type is still to happen in a role call, in order."""
         return (one for one in self._of_call.get(role_call_id, ()) if one.seq > self.seq and one.type == event_type)
 
+    def ahead_in_run(self, role_call_id: str, event_type: str) -> Iterator[Event]:
+        """The same until the role call is suspended: what is asked then and stands behind that was refused here."""
+        suspends = next(self.ahead(role_call_id, "role.suspended"), None)
+        ahead = self.ahead(role_call_id, event_type)
+        return (one for one in ahead if suspends is None or one.seq < suspends.seq)
+
     def model_call(self, role_call_id: str, turn: int, taken: set[int]) -> Event | None:
         """The intent of a model call of that turn that has happened and waits for its answer; the latest of each call,
         since one whose answer was lost is asked again."""
