@@ -50,6 +50,7 @@ class Deadlines:
         self._lock = ports.wait.lock()
         self._heap: list[tuple[float, int, Limit]] = []
         self._count = 0
+        self._closed = False
         self._wake: Any = None
         self._wakes_at = float("inf")
 
@@ -62,8 +63,19 @@ class Deadlines:
         forget = parent.on_cancel(lambda: token.cancel(parent.reason or "cancelled"))
         return self._add(Limit(token, forget, what, timeout_seconds), self._ports.clock.monotonic() + timeout_seconds)
 
+    def close(self) -> None:
+        """End the worker; whoever still runs is cut short by nobody, its session is over."""
+        with self._lock:
+            self._closed = True
+            self._heap.clear()
+            waiting = self._wake
+        if waiting is not None:
+            waiting.set()
+
     def _add(self, limit: Limit, at: float) -> Limit:
         with self._lock:
+            if self._closed:
+                return limit
             self._push(limit, at)
             while self._heap and self._heap[0][2].token is None:
                 heapq.heappop(self._heap)
@@ -115,4 +127,5 @@ class Deadlines:
         if limit.what and token.reason == "timeout":
             limit.cancelled = True
             with self._lock:
-                self._push(limit, self._ports.clock.monotonic() + HEED_SECONDS)
+                if not self._closed:
+                    self._push(limit, self._ports.clock.monotonic() + HEED_SECONDS)

@@ -263,6 +263,8 @@ class OwnedSession:
         self._closed = True
         with ExitStack() as then:  # the last one first, and each of them whatever breaks at one
             then.callback(self._lock.release)
+            if self._performer is not None:
+                then.callback(self._performer.services.deadlines.close)
             then.callback(self._late_cancel.cancel, "closed")
             then.callback(self._cancel.cancel, "closed")
             then.callback(self.loop.stop)  # before both: how work answers the cancel is no result (see interrupt)

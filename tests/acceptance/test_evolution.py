@@ -82,7 +82,6 @@ def test_each_version_below_that_of_today_has_one_upcaster_and_nothing_else_has(
     assert UPCASTERS.keys() == below
 
 
-@pytest.mark.inv("I-12")
 def test_a_snapshot_of_other_upcasters_is_none_of_ours() -> None:
     assert upcast_module in _FOLDING
 
@@ -101,7 +100,6 @@ def test_an_older_payload_is_read_in_the_form_of_today_and_left_as_it_is(case: s
     assert upcast(found["type"], 3, {"of": "tomorrow"}) == (3, {"of": "tomorrow"})
 
 
-@pytest.mark.inv("I-11")
 def test_many_versions_are_read_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     def read_by(version: int) -> Upcaster:
         return lambda old: {"read": [*old["read"], version]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
 import psutil
@@ -103,3 +104,14 @@ def test_a_closed_host_leaves_no_process_behind(play: Any) -> None:
     session.host.close()
     assert not any(process.is_running() for process in begun)
     assert begun or sys.platform != "linux"
+
+
+def test_a_closed_host_leaves_no_thread_behind(play: Any) -> None:
+    before = set(threading.enumerate())
+    session = play(calls(("pure", {"note": "a"})), says("done"))
+    assert session.run()["status"] == "completed"
+    session.host.close()
+    left = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in left:
+        thread.join(10)
+    assert [thread.name for thread in left if thread.is_alive()] == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from harness_core.kernel.pruning import RELATED, families, named_in, stay
 
 ONE = "019b76da-a800-7000-8000-0000000000a1"
@@ -16,7 +14,6 @@ def test_sessions_that_name_each_other_even_through_others_are_one_family() -> N
     assert list(families({})) == []
 
 
-@pytest.mark.inv("I-6")
 def test_a_family_goes_whole_or_stays_whole() -> None:
     assert stay(("a", "b"), {"c": "younger"}) == {}
     assert stay(("a", "b", "c"), {"b": "not_final"}) == {"a": RELATED, "b": "not_final", "c": RELATED}

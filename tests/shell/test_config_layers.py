@@ -374,7 +374,6 @@ def test_a_session_s_document_gives_the_same_configuration_back() -> None:
     assert again.origin("run.max_turns").layer == "built-in"
 
 
-@pytest.mark.inv("I-19")
 def test_a_setting_that_came_later_is_kept_only_where_it_is_set() -> None:
     bare, anchored = make(), make({}, {"harness": "anchor: file:heads"})
     assert "anchor" not in bare.document()["settings"]["harness"]

@@ -248,7 +248,6 @@ def test_a_server_that_is_stopped_holds_up_no_command_beyond_its_time(
     assert threads.processes.run(["echo", "next"]).stdout == b"next\n"
 
 
-@pytest.mark.inv("I-33")
 def test_a_command_that_stops_who_would_end_it_is_back_five_seconds_after_its_time(threads: HostPorts) -> None:
     began = time.monotonic()
     script = "kill -STOP $(cut -d' ' -f4 /proc/$PPID/stat); sleep 300"

@@ -53,7 +53,6 @@ def recorder(order: Order, threads: HostPorts) -> RoleCallRecorder:
     return RoleCallRecorder(loop, threads, role_call_id="role_1", refs={}, journal=Journal(), read_blob=blob)
 
 
-@pytest.mark.inv("I-15")
 @pytest.mark.parametrize("beside", ["intent", "question", "result"])
 def test_no_call_made_beside_another_comes_into_the_log_before_the_answer_that_asked_for_both(
     recorder: RoleCallRecorder, order: Order, beside: str
