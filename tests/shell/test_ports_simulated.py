@@ -301,7 +301,8 @@ def test_after_a_deadlock_the_main_participant_can_still_clear_up() -> None:
 
 
 def test_a_block_on_what_is_no_port_is_dumped_and_told(capfd: pytest.CaptureFixture[str]) -> None:
-    real = threading.Lock()
+    real, over = threading.Lock(), threading.Event()
+    crowd = [threading.Thread(target=over.wait) for _ in range(120)]  # who stands among many is told of too
     with SimulatedPorts(3, watchdog_seconds=0.05) as ports:
 
         def hold() -> None:
@@ -314,9 +315,14 @@ def test_a_block_on_what_is_no_port_is_dumped_and_told(capfd: pytest.CaptureFixt
                 pass
 
         tasks = [ports.spawn(hold, name="holder"), ports.spawn(want, name="wanter")]
+        for one in crowd:
+            one.start()
         with pytest.raises(InternalError, match=r"wanter-\d+ blocks on what is no port") as caught:
             tasks[1].join()
         assert caught.value.code == "simulation.blocked"
+    over.set()
+    for one in crowd:
+        one.join()
     dumped = capfd.readouterr().err
     assert "simulation: no port call for 0.05 s" in dumped
     assert " in want" in dumped

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import faulthandler
 import os
+import sys
 import threading
 import time
+import traceback
 import weakref
 from typing import Protocol
 
@@ -60,6 +61,13 @@ def _patrol() -> None:
         time.sleep(pause_seconds)
 
 
+def _stacks() -> str:
+    """Where every thread stands; ``faulthandler`` leaves out all but the first hundred."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    standing = sys._current_frames().items()
+    return "".join(f"Thread {names.get(one, one)}:\n{''.join(traceback.format_stack(at))}" for one, at in standing)
+
+
 def _visit(look: _Look) -> float:
     watched = look.watched()
     if watched is None:
@@ -71,8 +79,7 @@ def _visit(look: _Look) -> float:
     if still_seconds >= watched.watchdog_seconds and look.told == 0:
         look.told = 1
         text = f"simulation: no port call for {watched.watchdog_seconds} s; someone blocks on what is no port\n"
-        os.write(_STDERR, text.encode())
-        faulthandler.dump_traceback(_STDERR)
+        os.write(_STDERR, f"{text}{_stacks()}".encode(errors="backslashreplace"))
     elif still_seconds >= _GIVE_UP_FACTOR * watched.watchdog_seconds and look.told == 1:
         look.told = 2
         watched.give_up()
