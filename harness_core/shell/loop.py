@@ -18,7 +18,8 @@ from harness_hookspecs.errors import HarnessError, InternalError, StoreConflict
 from harness_hookspecs.host import Ports
 from harness_hookspecs.store import Draft, Store
 
-from .loop_parts import Batch, LoopHooks, Machine, Ticket, not_run, reason_of, texts_of, with_cause
+from .due import DueEffects
+from .loop_parts import Batch, LoopHooks, Machine, Ticket, not_run, reason_of, texts_of, wake_those, with_cause
 
 __all__ = ["SessionLoop"]
 
@@ -47,7 +48,8 @@ class SessionLoop:
         self._ports, self._store, self._machine, self._hooks = ports, store, machine, hooks
         self._token = ports.wait.lock()
         self._inbox: deque[Ticket] = deque()
-        self._running: dict[str, Any] = {}
+        self._running: dict[str, Any] = {}  # under way, or due
+        self._due = DueEffects(lambda: ports.spawn(self._arrive, name="effect"))
         self._held = Batch()
         self._riding: list[Any] = []  # commands whose events are held, in case they must be decided again
         self._watchers: list[tuple[Callable[[Any], bool], Any]] = []
@@ -82,19 +84,18 @@ class SessionLoop:
         """
         return self.carry_out(self.lay_down(command, durable=durable))
 
-    def lay_down(self, command: Any, *, durable: bool, effect_key: str | None = None) -> Ticket:
+    def lay_down(self, command: Any, *, durable: bool) -> Ticket:
         """Put a command behind all that were laid down before; whoever does so has it carried out."""
         gate = self._ports.wait.lock()
         gate.acquire()
-        ticket = Ticket(command, gate, durable=durable, effect_key=effect_key)
-        if self.stopped:
-            raise self._ended()
-        self._inbox.append(ticket)
+        ticket = Ticket(command, gate, durable=durable)
+        self._put(ticket)
         return ticket
 
     def carry_out(self, ticket: Ticket) -> Any:
         """Run turns until the command was decided, and give its reply or raise its error; see ``submit``."""
         self._lead()
+        assert ticket.gate is not None
         ticket.gate.acquire()
         if ticket.error is not None:
             raise ticket.error
@@ -104,7 +105,7 @@ class SessionLoop:
         """Start an effect that the state does not ask for by itself, such as asking again on resume."""
         if effect.key not in self._running:
             self._running[effect.key] = effect
-            self._ports.spawn(self._work, effect, name="effect")
+            self._start([effect])
 
     def flush(self) -> None:
         """Commit what is held; then the store has everything the state has."""
@@ -175,33 +176,33 @@ class SessionLoop:
         return self.wait_until(lambda state: self.quiescent(), timeout_seconds=timeout_seconds)
 
     def wake(self) -> None:
-        """Let go on who waited for what holds now. Whoever ended the turn looks for the others: a waiter that is woken
-        in vain costs two switches between threads."""
-        for holds, flag in list(self._watchers):
-            try:
-                due = self.stopped or holds(self.state)
-            except Exception:  # the waiter's own mistake: he meets it himself when he looks
-                due = True
-            if due:
-                flag.set()
+        """Let go on who waited for what holds now."""
+        wake_those(self._watchers, self.state, everybody=self.stopped)
 
     def stop(self, error: BaseException | None = None) -> None:
         """Refuse everything from now on; waiting callers are refused too, so that none hangs."""
         if not self.stopped:  # what work says that was cut off by the end is no reason for it
             self._error = error and reason_of(error)  # first, so that whoever sees the end sees its reason
         self.stopped = True
-        for ticket in self._take():
-            ticket.error = self._ended()
-            ticket.gate.release()
+        self._let_go(self._take(), self._ended())
         self.wake()
 
     def _ended(self) -> BaseException:
         return self._error or not_run()
 
+    def _put(self, ticket: Ticket) -> None:
+        if self.stopped:
+            raise self._ended()
+        self._inbox.append(ticket)
+
     # -- the token ---
 
-    def _lead(self) -> None:
-        """Run turns while there is something to do and nobody else does; look again after letting go."""
+    def _lead(self, *, takes_effect: bool = False) -> None:
+        """Run turns while there is something to do and nobody else does; look again after letting go.
+
+        Args:
+            takes_effect: Whether the caller begins an effect itself as soon as this returns.
+        """
         rounds = 0
         while self._inbox and self._token.acquire(blocking=False):
             self._turning = True
@@ -212,32 +213,38 @@ class SessionLoop:
                 self._turning = False
                 self._token.release()
             self.wake()
-            self._start(effects)
+            self._start(effects, leave=int(takes_effect and not self._inbox))
             rounds += 1
             if rounds >= _MAX_ROUNDS and self._inbox:
                 self._ports.spawn(self._lead, name="lead")
                 return
 
-    def _start(self, effects: list[Any]) -> None:
+    def _start(self, effects: list[Any], *, leave: int = 0) -> None:
         try:
-            for effect in effects:
-                self._ports.spawn(self._work, effect, name="effect")
+            self._due.put(effects)
+            self._due.call_worker(leave=leave)
         except BaseException as error:  # no thread is left: what does not begin never ends
             self.stop(error)
 
-    def _work(self, effect: Any) -> None:
-        """A worker: perform, submit the outcome, take one follow-up effect oneself."""
-        while effect is not None:
-            key = effect.key
+    def _arrive(self) -> None:
+        """A worker comes: it takes the outcomes that are there, then what is due."""
+        self._due.arrived()
+        self._start([], leave=1)
+        self._lead(takes_effect=True)
+        self._work()
+
+    def _work(self) -> None:
+        """Perform what is due, one effect after another. An outcome is laid down and not waited for: whoever leads
+        takes it, at the latest the worker who is on the way to what else is due, however long the next effect takes."""
+        while (effect := self._due.take()) is not None:
             try:
-                command = self._hooks.perform(effect)
-                ticket = self.lay_down(command, durable=False, effect_key=key)
-                self.carry_out(ticket)
+                self._due.call_worker()
+                self._put(Ticket(self._hooks.perform(effect), None, durable=False, effect_key=effect.key))
+                if not self._due.is_served():
+                    self._lead(takes_effect=True)
             except BaseException as error:  # whatever it is, everyone who waits must hear of it
-                self._running.pop(key, None)
+                self._running.pop(effect.key, None)
                 self.stop(error)
-                return
-            effect = ticket.effect
 
     # -- one turn ---
 
@@ -254,7 +261,8 @@ class SessionLoop:
         except BaseException as error:  # whatever it is, everyone who waits must hear of it
             self._fail(tickets, error)
             return []
-        return self._hand_out(tickets, effects)
+        self._let_go(tickets)
+        return effects
 
     def _take(self) -> list[Ticket]:
         tickets: list[Ticket] = []
@@ -316,8 +324,7 @@ class SessionLoop:
             self._apply(decision)
 
     def _apply(self, decision: Decision) -> Any:
-        held = self._held
-        offset = len(held.drafts)
+        held, offset = self._held, len(self._held.drafts)
         self._machine.check(decision)
         if decision.facts:
             self._fold(decision.facts)
@@ -381,15 +388,13 @@ class SessionLoop:
         self.stop(error)
         if lost:  # also in the last turn of a loop that was stopped: its state is not to be shown any more
             self._error = self._error or reason_of(error)
-        for ticket in tickets:
-            ticket.error = ticket.error or reason_of(error)
-            ticket.gate.release()
+        self._let_go(tickets, reason_of(error))
         self.wake()
 
-    def _hand_out(self, tickets: list[Ticket], effects: list[Any]) -> list[Any]:
-        rest = deque(effects)
+    def _let_go(self, tickets: list[Ticket], error: BaseException | None = None) -> None:
         for ticket in tickets:
-            if ticket.takes_effect and ticket.error is None and rest:
-                ticket.effect = rest.popleft()
-            ticket.gate.release()
-        return list(rest)
+            ticket.error = ticket.error or error
+            if ticket.gate is not None:
+                ticket.gate.release()
+            elif ticket.error is not None:  # an outcome that nobody can take
+                self.stop(ticket.error)

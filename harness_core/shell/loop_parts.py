@@ -13,7 +13,7 @@ from harness_hookspecs.store import Draft, StoredEvent
 
 from .ports.interruption import is_interruption
 
-__all__ = ["Batch", "LoopHooks", "Machine", "Ticket", "not_run", "reason_of", "texts_of", "with_cause"]
+__all__ = ["Batch", "LoopHooks", "Machine", "Ticket", "not_run", "reason_of", "texts_of", "wake_those", "with_cause"]
 
 
 class Machine(Protocol):
@@ -67,17 +67,15 @@ class LoopHooks(NamedTuple):
 
 
 class Ticket:
-    """One submitted command, its gate and what came of it."""
+    """One submitted command, the gate of whoever waits for it, and what came of it; nobody waits for an outcome."""
 
-    __slots__ = ("command", "durable", "effect", "effect_key", "error", "gate", "reply", "takes_effect")
+    __slots__ = ("command", "durable", "effect_key", "error", "gate", "reply")
 
     def __init__(self, command: Any, gate: Any, *, durable: bool, effect_key: str | None = None) -> None:
         self.command = command
         self.gate = gate
         self.durable = durable
         self.effect_key = effect_key
-        self.takes_effect = effect_key is not None
-        self.effect: Any = None
         self.reply: Any = None
         self.error: BaseException | None = None
 
@@ -91,6 +89,18 @@ class Batch:
         self.taken: dict[str, int] = {}
         self.waits = False
         self.events: list[Event] = []
+
+
+def wake_those(watchers: Sequence[tuple[Callable[[Any], bool], Any]], state: Any, *, everybody: bool) -> None:
+    """Set the flag of each whose condition holds in the state. Whoever ended a turn looks for the others: a waiter that
+    is woken in vain costs two switches between threads."""
+    for holds, flag in list(watchers):
+        try:
+            due = everybody or holds(state)
+        except Exception:  # the waiter's own mistake: he meets it himself when he looks
+            due = True
+        if due:
+            flag.set()
 
 
 def texts_of(fact: Fact) -> tuple[dict[str, Any], bytes, bytes]:
