@@ -54,6 +54,7 @@ PURE = frozenset(
 MAY_CATCH_ALL = (
     "harness_core/kernel/guard.py",  # the pure calls of a plugin
     "harness_core/shell/loop.py",  # a turn that breaks: everyone who waits for it must hear of it
+    "harness_core/shell/loop_parts.py",  # what a waiter's own condition raises, he meets himself when he looks
     "harness_core/shell/perform",  # the effects
     "harness_core/shell/plugins",  # imports
     "harness_core/shell/catalogue",
