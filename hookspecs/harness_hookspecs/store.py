@@ -210,7 +210,8 @@ class Store(Protocol):
                 posted, or its index names no draft.
             StoreError: It could not be written (``store.full``, ``store.readonly``, ``store.io``, ``store.busy``), or
                 may not be: ``store.empty`` (no draft), ``store.line_break`` (in a field of the envelope, where it
-                would make the chain ambiguous), ``store.blob`` (content under a digest not its own).
+                would make the chain ambiguous), ``store.timestamp`` (one that does not end in ``Z``, so that nobody
+                knows where its clock stood), ``store.blob`` (content under a digest not its own).
         """
 
     def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:

@@ -178,9 +178,8 @@ def test_a_document_that_is_older_than_its_log_was_right_and_is_made_anew(site: 
 
 def test_a_stream_that_is_no_session_is_not_listed(site: Site, harness: Command) -> None:
     with Host.open() as host:
-        host.store.append(
-            "store:main", [Draft("i", "role.note", 1, "system", "t", b"{}", b"{}")], expected_seq=0, summary=b"{}"
-        )
+        draft = Draft("i", "role.note", 1, "system", "2026-01-01T00:00:00.000Z", b"{}", b"{}")
+        host.store.append("store:main", [draft], expected_seq=0, summary=b"{}")
     found = harness("db", "rebuild")
     assert (found["sessions"], found["removed"]) == (2, ["store:main"])
     assert len(harness("sessions")["items"]) == 2
@@ -205,7 +204,7 @@ def test_a_session_that_goes_on_meanwhile_keeps_what_its_owner_writes(
     def and_goes_on(store: Any, machine: Any, **more: Any) -> Any:
         state = fold_on(store, machine, **more)
         if machine.session_id == goes_on:
-            draft = Draft("i", "role.note", 1, "system", "t", b"{}", b'{"text":"x"}')
+            draft = Draft("i", "role.note", 1, "system", "2026-01-01T00:00:00.000Z", b"{}", b'{"text":"x"}')
             store.append(f"session:{goes_on}", [draft], expected_seq=None, summary=b'{"kept":1}')
         return state
 

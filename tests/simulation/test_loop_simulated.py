@@ -395,7 +395,7 @@ def _foreign_events(world: World) -> None:
 
     def write() -> None:
         for index in range(4):
-            draft = Draft(f"foreign-{index}", "foreign.noted", 1, "system", "", b"{}", b'{"foreign":%d}' % index)
+            draft = Draft(f"foreign-{index}", "foreign.noted", 1, "system", "Z", b"{}", b'{"foreign":%d}' % index)
             world.store.append(STREAM, [draft], expected_seq=None)
             world.ports.clock.sleep(0.0003)
 
@@ -442,7 +442,7 @@ def _never_half_folded(world: World) -> None:
 
     def write() -> None:
         for index in range(4):
-            draft = Draft(f"foreign-{index}", "foreign.noted", 1, "system", "", b"{}", b"{}")
+            draft = Draft(f"foreign-{index}", "foreign.noted", 1, "system", "Z", b"{}", b"{}")
             world.store.append(STREAM, [draft], expected_seq=None)
             world.ports.clock.sleep(0.0003)
 

@@ -207,9 +207,15 @@ class EventRules(StoreCase):
             draft()._replace(id=wrong),
             draft()._replace(type=wrong),
             draft()._replace(actor=wrong),
-            draft()._replace(timestamp=wrong),
+            draft()._replace(timestamp=f"{wrong}Z"),
         ):
             self._refuses(store, "store.line_break", [draft(), one])
+
+    @rule("store.utc")
+    def test_a_time_that_is_not_said_to_be_utc_is_refused(self) -> None:
+        store = self.opened()
+        for wrong in ("2026-01-01T12:00:00.000", "2026-01-01T12:00:00.000+01:00", "2026-01-01T12:00:00.000z", ""):
+            self._refuses(store, "store.timestamp", [draft(), draft()._replace(timestamp=wrong)])
 
     @rule("store.empty")
     def test_an_append_of_nothing_is_refused(self) -> None:

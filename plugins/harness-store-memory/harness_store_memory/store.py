@@ -117,6 +117,8 @@ class MemoryStore:
                 raise StoreError("The content does not hash to its digest.", code="store.blob", digest=digest)
         if any("\n" in field for draft in drafts for field in (draft.id, draft.type, draft.actor, draft.timestamp)):
             raise StoreError("A field of the envelope holds a line break.", code="store.line_break", where=name)
+        if not all(draft.timestamp.endswith("Z") for draft in drafts):
+            raise StoreError("The time of an event is not in UTC.", code="store.timestamp", where=name)
 
     def _marks(self, taken: Mapping[str, int], seq: int, count: int) -> dict[str, Posted]:
         marks = {}

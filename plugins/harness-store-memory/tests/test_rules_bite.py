@@ -183,6 +183,11 @@ class LetsLineBreaksIn(MemoryStore):
         super()._check_content(name, [], blobs)
 
 
+class TakesAnyTime(MemoryStore):
+    def _check_content(self, name: str, drafts: Sequence[Draft], blobs: Mapping[str, bytes]) -> None:
+        super()._check_content(name, [one._replace(timestamp=f"{one.timestamp}Z") for one in drafts], blobs)
+
+
 class AppendsNothing(MemoryStore):
     def append(self, stream: str, drafts: Sequence[Draft], **options: Any) -> Events:
         return super().append(stream, drafts, **options) if drafts else ()
@@ -406,6 +411,7 @@ BROKEN: dict[str, type[MemoryStore]] = {
     "store.key_conflict": AcceptsAnyPayload,
     "store.keys_per_stream": KeysOfAllStreams,
     "store.line_break": LetsLineBreaksIn,
+    "store.utc": TakesAnyTime,
     "store.empty": AppendsNothing,
     "store.read_range": ReadsFromTheStart,
     "store.read_long": ReadsOnePage,

@@ -27,6 +27,7 @@ def encoded(stream: str, drafts: Sequence[Draft]) -> tuple[Encoded, ...]:
 
     Raises:
         StoreError: ``store.line_break``: a field of the envelope holds one, so the chain would be ambiguous;
+            ``store.timestamp``: a time is not in UTC;
             ``store.malformed``: a value is of another type than the contract says.
     """
     found = []
@@ -39,6 +40,8 @@ def encoded(stream: str, drafts: Sequence[Draft]) -> tuple[Encoded, ...]:
             raise StoreError("A draft is not of the promised types.", code="store.malformed", where=stream) from error
         if fields.count(b"\n") != _LINES:
             raise StoreError("A field of the envelope holds a line break.", code="store.line_break", where=stream)
+        if not draft.timestamp.endswith("Z"):
+            raise StoreError("The time of an event is not in UTC.", code="store.timestamp", where=stream)
         found.append(Encoded(draft, envelope, key))
     return tuple(found)
 

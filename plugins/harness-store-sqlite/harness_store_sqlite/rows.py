@@ -33,7 +33,8 @@ def chained(stream: str, seq: int, last: bytes, drafts: Sequence[Draft]) -> Chai
     append runs through here between two waits for the disk, with cold caches, so it is as plain as can be.
 
     Raises:
-        StoreError: ``store.line_break``: a field of the envelope holds one, so the chain would be ambiguous.
+        StoreError: ``store.line_break``: a field of the envelope holds one, so the chain would be ambiguous;
+            ``store.timestamp``: a time is not in UTC.
     """
     hashes: list[bytes] = []
     values: list[Any] = []
@@ -43,6 +44,8 @@ def chained(stream: str, seq: int, last: bytes, drafts: Sequence[Draft]) -> Chai
         envelope = f"{identity}\n{kind}\n{version}\n{actor}\n{timestamp}\n{refs.decode()}"
         if envelope.count("\n") != _LINES and not _is_unambiguous(envelope, refs):
             raise StoreError("A field of the envelope holds a line break.", code="store.line_break", where=stream)
+        if timestamp[-1:] != "Z":
+            raise StoreError("The time of an event is not in UTC.", code="store.timestamp", where=stream)
         last = sha256(last + f"{stream}\n{seq}\n{envelope}\n".encode() + payload).digest()
         hashes.append(last)
         # The driver asks each bytes, but no bytearray, how it wants to be stored: four times the cost of a copy.
