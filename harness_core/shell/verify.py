@@ -105,10 +105,12 @@ def _of_the_store(store: Store, session_id: str, last: Head, files: Files, kept:
     if wrong is not None:
         yield Broken("I-6", last.seq + 1, f"the record of what was removed is not whole: {wrong}", "store.removals")
         return
+    others = sorted(kept.heads.keys() - {session_id, MAIN})
+    heads = {other: store.head(f"{SESSION}{other}").seq for other in others}  # first: one may be removed meanwhile
     removed = heads_of_removed(store)
-    for other in sorted(kept.heads.keys() - {session_id, MAIN}):
+    for other in others:
         ended = max(head.seq for head in kept.heads[other])
-        there = max(store.head(f"{SESSION}{other}").seq, removed[other].seq if other in removed else 0)
+        there = max(heads[other], removed[other].seq if other in removed else 0)
         if there < ended:
             message = f"session {other[-8:]} ended with event {ended} by the anchor and has {there} here"
             yield Broken("I-7", last.seq + 1, f"the store was put back to an older copy: {message}", "store.put_back")

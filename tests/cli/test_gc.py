@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from harness_core import Host
 from harness_core.cli import gc as gc_module
 from harness_core.cli.main import main
 from harness_core.cli.published import published_schema
+from harness_core.shell import verify
+from harness_core.shell.removed import heads_of_removed
 from harness_core.shell.session import take_ownership
 from harness_core.shell.session_parts import LOGS
 from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.kit.codec import dumps
-from harness_hookspecs.store import Draft, Head, verify_chain
+from harness_hookspecs.store import Draft, Head, Store, verify_chain
 from tests.reference import Site, calls, one_stage, says, write_site
 
 Command = Callable[..., Any]
@@ -297,6 +299,23 @@ def test_the_anchor_knows_what_was_removed_and_finds_a_store_put_back_to_before(
     shutil.rmtree(data_of(site))
     shutil.copytree(tmp_path / "copy", data_of(site))
     assert harness("events", "verify", gone, exits=15)["bad"]["code"] == "store.removals"
+
+
+def test_a_session_that_is_removed_while_another_is_verified_is_not_missed(
+    site: Site, harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def then_remove(store: Store) -> Mapping[str, Head]:
+        found = heads_of_removed(store)
+        with Host.open() as host:
+            assert [one["id"] for one in host.prune(0.0)["sessions"]] == [gone]
+        return found
+
+    site.write("harness", {"anchor": f"file:{tmp_path / 'heads.jsonl'}"})
+    gone = harness("run", "x")["id"]
+    kept = harness("run", "W-ASKS", "--on-ask", "suspend", exits=10)["id"]
+    monkeypatch.setattr(verify, "heads_of_removed", then_remove)
+    assert harness("events", "verify", kept)["equal"] is True
+    assert listed(harness) == [kept]
 
 
 def test_what_a_crash_left_of_a_session_that_was_removed_goes_with_the_next(site: Site, harness: Command) -> None:
