@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from harness_core.kernel.facts import Decision, Event, Fact
-from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.projections.event import folding
 from harness_hookspecs.errors import HarnessError, InternalError, StoreConflict
 from harness_hookspecs.host import Ports
 from harness_hookspecs.store import Draft, Store
@@ -66,8 +66,7 @@ class SessionLoop:
     def load(self) -> None:
         """Fold the stream; called before the first command, and again after a failed append."""
         state, seq = self._hooks.folded() or (self._machine.new_state(), 0)
-        for stored in self._store.read(self.stream, after=seq):
-            self._machine.evolve(state, decoded(stored))
+        for stored in folding(self._machine.evolve, state, self._store.read(self.stream, after=seq)):
             seq = stored.seq
         self._held, self._riding = Batch(), []
         self.state, self._seq = state, seq  # at once: others look at it meanwhile

@@ -13,7 +13,7 @@ import attrs
 
 from harness_core.kernel.evolve import evolve
 from harness_core.kernel.facts import Event, Fact
-from harness_core.kernel.projections.event import decoded, payload_of
+from harness_core.kernel.projections.event import decoded, folding, payload_of
 from harness_core.kernel.projections.session import session_document, state_hash
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Diverged, Drift, HarnessError
@@ -93,8 +93,7 @@ def replay_full(events: Iterator[StoredEvent], machine: SessionMachine, kept: Ma
     """Rebuild the state from the log alone; equal when the document kept of it is what the log gives at its seq."""
     state = machine.new_state()
     equal = kept is None
-    for stored in events:
-        machine.evolve(state, decoded(stored))
+    for stored in folding(machine.evolve, state, events):
         if kept is not None and stored.seq == kept["last_seq"]:
             equal = session_document(state) == kept
     return ReplayReport("full", state.seq, state_hash(state), equal)
@@ -128,8 +127,7 @@ def replay_part(
         kept: The document kept of the session; it must be what the log gives where its seq is in the part.
     """
     equal, count = True, 0
-    for stored in events:
-        evolve(state, decoded(stored))
+    for stored in folding(evolve, state, events):
         count += part.holds(stored)
         if kept is not None and stored.seq == kept["last_seq"] and stored.seq >= part.first:
             equal = session_document(state) == kept

@@ -82,8 +82,8 @@ def fold_on(
     """
     folded = from_nearest(store, machine, until)
     count = size_bytes = 0
-    for stored in store.read(f"session:{machine.session_id}", after=folded.seq, until=until):
-        machine.evolve(folded, event.decoded(stored))
+    rest = store.read(f"session:{machine.session_id}", after=folded.seq, until=until)
+    for stored in event.folding(machine.evolve, folded, rest):
         count += 1
         size_bytes += len(stored.payload) + len(stored.refs)
         if count >= events_apart:

@@ -19,7 +19,7 @@ from harness_core.shell.plugins.checking import check_rows, folder_row, try_rows
 from harness_core.shell.ports import make_ports
 from harness_hookspecs.contracts.distribution import make_distribution, offers_code
 from harness_hookspecs.host import Processes
-from tests.reference import one_stage, says, write_site
+from tests.reference import cases, one_stage, says, write_site
 
 CASES = Path(__file__).parents[1] / "cases"
 PLUGINS = Path(__file__).parents[2] / "plugins"
@@ -103,6 +103,7 @@ BAD_IMPORTS = {
 @pytest.mark.inv("I-37")
 @pytest.mark.parametrize("code", BAD_IMPORTS.values(), ids=BAD_IMPORTS)
 def test_a_plugin_that_breaks_at_import_stops_nobody_and_is_named(site: Path, command: Command, code: str) -> None:
+    assert "help, doctor, list and disable work" in cases("runtime")["BR-111"]["right"].lower()
     make_distribution(site, "acme-bad", plugin_id="bad", provides=TOOL, code=code)
     assert main(["--help"]) == main(["plugins", "--help"]) == 0
     command("config", "check")

@@ -157,6 +157,30 @@ def test_another_configuration_refuses_and_names_what_changed(play: Any) -> None
     assert session.effects() == ["before"]
 
 
+@pytest.mark.inv("I-18", "I-19")
+def test_no_later_result_is_used_on_an_earlier_step_that_has_changed(play: Any) -> None:
+    assert "never a mix" in CASES["BR-026"]["right"]
+    steps = [f"step{number}" for number in range(1, 6)]
+    plan = {
+        name: {"role": "worker", "task": f"Do {name}.", "allowed_tools": ["effects"], "on_success": after}
+        for name, after in zip(steps, [*steps[1:], "completed"], strict=True)
+    }
+    tools = dict.fromkeys(steps[:3], "pure") | {"step4": "network"}
+    asked = [calls((tool, {"note": name}), when={"stage": name, "turn": 1}) for name, tool in tools.items()]
+    done = [says("done", when={"stage": name}) for name in steps]
+    session = play(*asked, *done, stages={"initial": "step1", "stages": plan})
+    assert session.run()["status"] == "awaiting_approval"
+    session.answer(session.pending()[0])
+    plan["step2"]["task"] = "Do something else."
+    session.site.write("stages", {"initial": "step1", "stages": plan})
+    session.reopen()
+    before = session.types()
+    with pytest.raises(Drift) as caught:
+        session.resume()
+    assert "stages.step2.task" in caught.value.message
+    assert (session.types(), session.effects()) == (before, steps[:3])
+
+
 @pytest.mark.req("A-59")
 def test_another_model_stops_the_resume_before_any_call_and_names_the_field(play: Any) -> None:
     session = play(*ASK, models=models())

@@ -13,7 +13,7 @@ import pytest
 from harness_core.cli.main import main
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import GENESIS_HASH, Draft, chain_hash
-from tests.reference import Site, write_site
+from tests.reference import Site, calls, cases, one_stage, says, write_site
 
 REPLIES = [{"json": {"text": "Done."}, "usage": {"input_tokens": 1, "output_tokens": 1}}]
 STAGES = {"stages": {"only": {"role": "worker", "on_success": "completed"}}}
@@ -68,6 +68,38 @@ CHANGES: dict[str, tuple[tuple[str, ...], str, int]] = {
     ),
     "a hash was changed": (("UPDATE events SET hash = zeroblob(32) WHERE seq = 9",), "store.changed", 9),
 }  # fmt: skip
+
+
+READS = [
+    ["events", "verify"],
+    ["events"],
+    ["sessions", "show", "@last", "--at", "8"],
+    *(["replay", "@last", "--mode", mode] for mode in ("full", "skip-inference", "simulate")),
+    ["resume", "@last"],
+]
+
+
+@pytest.mark.inv("I-14")
+@pytest.mark.parametrize("content", ["zeroblob(300)", "X'35'", "X'7b7d'"], ids=["NULs", "a number", "an empty object"])
+def test_an_event_in_the_middle_that_is_none_is_named_and_the_session_is_not_taken_for_a_shorter_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    assert "without a word" in cases("store")["BR-009"]["right"]
+    asks = calls(("network", {"note": "n"}))
+    site = write_site(tmp_path, stages=one_stage(), replies=[asks, says("done")]).enter(monkeypatch)
+    assert main(["run", "x", "--on-ask", "suspend"]) == 10
+    (file,) = Path(site.env["XDG_DATA_HOME"]).rglob("*.db")
+    _change(site, f"UPDATE events SET payload = {content} WHERE seq = 6")
+    before = file.read_bytes()
+    for words in READS:
+        if words == ["events"] and content == "X'7b7d'":  # it shows what is there
+            continue
+        capsys.readouterr()
+        code = main([*words, "--json"])
+        said = capsys.readouterr().out
+        assert code not in (0, 1), (words, said)
+        assert '"seq":6' in said.replace(" ", ""), (words, said)
+    assert file.read_bytes() == before
 
 
 @pytest.mark.inv("I-3", "I-7")

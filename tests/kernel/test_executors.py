@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from harness_core.kernel.commands import Migrate, RoleReturned
+from harness_core.kernel.commands import Migrate, RoleFailed, RoleReturned
 from harness_core.kernel.guard import guarded
 from harness_core.kernel.react import react
 from harness_hookspecs.errors import HarnessError, RuleError
@@ -23,7 +24,11 @@ from harness_hookspecs.executor import (
     Timer,
 )
 from harness_hookspecs.kit.canonical import canonical, digest
+from harness_hookspecs.kit.codec import loads
 from tests.playing import REF, OneCall, Play, definition, retry, stage
+from tests.reference import cases
+
+CASES = cases("runtime")
 
 
 class Odd:
@@ -164,6 +169,65 @@ def test_branches_are_joined_once_and_after_the_last_of_them_has_ended() -> None
     assert ends(play, "b1.0") == ["role.returned"]  # the executor would end now; the other branch keeps its result
     assert ends(play, "b0.0")[:2] == ["role.returned", "artifact.proposed"]
     assert play.types().count("artifact.proposed") == 1
+
+
+class Chains:
+    """Branches of as many calls as it is told, each given what its own branch had last; one that fails is over."""
+
+    def __init__(self, *names: str, calls: int) -> None:
+        self._names, self._calls = names, calls
+
+    def start(self, stage_input: StageInput) -> Any:
+        return {name: [name] for name in self._names}
+
+    def apply(self, state: Any, outcome: Outcome) -> Any:
+        name = outcome.request_id.partition(".")[0]
+        had = outcome.value if outcome.ok else {"failed": outcome.error["code"]}
+        return {**state, name: [*state[name], had]}
+
+    def next(self, state: Any) -> tuple[Request, ...]:
+        left = [name for name, had in state.items() if len(had) <= self._calls and not isinstance(had[-1], dict)]
+        calls = [_call_with(f"{name}.{len(state[name])}", state[name][-1]) for name in left]
+        return tuple(calls) or (Finish(output=[had[-1] for had in state.values()]),)
+
+
+def _call_with(request_id: str, given: Any) -> RoleCall:
+    return RoleCall(request_id=request_id, role="worker.ai-generate", task={"given": given})
+
+
+def _given(play: Play, role_call_id: str) -> Any:
+    return loads(play.blobs[play.state.role_calls[role_call_id].payload["task_ref"]])["given"]
+
+
+@pytest.mark.inv("I-21")
+@pytest.mark.parametrize("seed", range(100))
+def test_a_branch_is_given_its_own_results_alone_and_the_join_has_them_as_declared(seed: int) -> None:
+    assert "declared order" in CASES["BR-027"]["right"]
+    names, chance = ("alpha", "beta", "gamma"), random.Random(seed)
+    play = Play(definition(executors={"agent": Chains(*names, calls=2)})).to_role()
+    while play.state.role_calls:
+        role_call_id = chance.choice(sorted(play.state.role_calls))
+        out = f"{_given(play, role_call_id)}+"
+        play.send(RoleReturned(role_call_id, digest(out), (), {digest(out): canonical(out)}))
+    assert loads(play.blobs[play.last("artifact.proposed")["output_ref"]]) == [f"{name}++" for name in names]
+
+
+@pytest.mark.inv("I-20", "I-21")
+@pytest.mark.parametrize("first", ["the failure", "the others"])
+def test_a_branch_that_dies_before_the_join_is_told_there_and_holds_nobody_up(first: str) -> None:
+    assert "explicit failure marker" in CASES["BR-030"]["right"]
+    play = Play(definition(executors={"agent": Chains("dies", "lives", calls=3)})).to_role()
+    dead = play.state.visit.requested["dies.1"]  # type: ignore[union-attr]
+    dying = RoleFailed(dead, {"name": "Error", "message": "no", "code": "provider.down"})
+    if first == "the failure":
+        play.send(dying)
+    for step in range(1, 4):
+        ends(play, f"lives.{step}")
+    if first == "the others":
+        assert "artifact.proposed" not in play.types()
+        play.send(dying)
+    assert loads(play.blobs[play.last("artifact.proposed")["output_ref"]]) == [{"failed": "provider.down"}, "out"]
+    assert [name for name in requested(play) if name.startswith("dies")] == ["dies.1"]
 
 
 def test_what_an_executor_breaks_by_while_calls_are_open_is_met_when_they_have_ended() -> None:
