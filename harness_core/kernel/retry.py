@@ -20,6 +20,8 @@ DETERMINISTIC_CODES = frozenset(
         "executor.too_many_calls",
         "plugin.bound_broken",
         "plugin.raised",
+        "plugin.schema_invalid",
+        "plugin.schema_unresolvable",
         "provider.model_file",
         "role.delegation_loop",
         "role.not_available",

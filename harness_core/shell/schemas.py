@@ -1,4 +1,4 @@
-"""A JSON Schema and a value in, located findings out; compiled validators are kept."""
+"""A JSON Schema and a value in, located findings out; compiled schemas are kept."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness_hookspecs.kit.canonical import digest
-from harness_hookspecs.kit.frozen import thaw
+from harness_hookspecs.kit.json_schema import compiled_schema, faults
 
 __all__ = ["schema_findings"]
 
-MAX_FINDINGS = 20
 MAX_COMPILED = 256
 
 _COMPILED: dict[str, Any] = {}  # a cache by content: what is forgotten is compiled again
@@ -21,29 +20,21 @@ def schema_findings(schema: Mapping[str, Any], value: Any, *, schema_hash: str |
 
     Args:
         schema: The schema.
-        value: The value.
+        value: The value, as the codec reads and writes it.
         schema_hash: Any hash that stands for this schema, where one is at hand; computing it is half the work.
+
+    Raises:
+        PluginError: The schema itself is broken (``plugin.schema_invalid``, ``plugin.schema_unresolvable``).
     """
-    validator = _compiled(schema_hash or digest(schema), schema)
-    found = sorted(validator.iter_errors(thaw(value)), key=lambda error: [str(part) for part in error.absolute_path])
+    key = schema_hash or digest(schema)
     return [
-        {
-            "code": f"schema.{error.validator}",
-            "severity": "error",
-            "path": "".join(f"/{part}" for part in error.absolute_path),
-            "message": error.message if len(error.message) <= 300 else error.message[:297] + "...",
-        }
-        for error in found[:MAX_FINDINGS]
+        {"code": f"schema.{one.keyword}", "severity": "error", "path": one.pointer, "message": one.message}
+        for one in faults(_COMPILED.get(key) or _compiled(key, schema), value)
     ]
 
 
 def _compiled(key: str, schema: Mapping[str, Any]) -> Any:
-    found = _COMPILED.pop(key, None)
-    if found is None:
-        from jsonschema import Draft202012Validator
-
-        found = Draft202012Validator(thaw(schema))
-    _COMPILED[key] = found
-    while len(_COMPILED) > MAX_COMPILED:
-        _COMPILED.pop(next(iter(_COMPILED)), None)
+    found = _COMPILED[key] = compiled_schema(schema)
+    for oldest in list(_COMPILED)[:-MAX_COMPILED]:
+        _COMPILED.pop(oldest, None)  # of two threads the other may have been first
     return found

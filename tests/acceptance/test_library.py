@@ -117,7 +117,7 @@ def test_the_door_and_the_store_are_imported_without_what_stands_behind_them() -
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     loaded = done.stdout.split()
     assert "harness_core.shell.host" in loaded
-    behind = ("attr", "pydantic", "yaml", "jsonschema", "harness_core.kernel", "harness_core.settings")
+    behind = ("attr", "pydantic", "yaml", "jsonschema_rs", "harness_core.kernel", "harness_core.settings")
     assert not [name for name in loaded if name.startswith(behind)]
 
 

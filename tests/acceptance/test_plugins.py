@@ -321,9 +321,13 @@ def test_check_finds_what_is_wrong_by_code_and_ends_with_exit_3(site: Path, comm
     schema = {"type": "object", "properties": {"url": {"type": "text"}}}
     make_distribution(site, "acme-odd", plugin_id="odd", provides=[{"kind": "tool", "name": "o", "config": schema}])
     make_distribution(site, "acme-good", provides=[{"kind": "tool", "name": "good"}])
+    gone = {"type": "object", "properties": {"url": {"$ref": "https://example.org/s.json"}}}
+    make_distribution(site, "acme-far", plugin_id="acme-far", provides=[{"kind": "tool", "name": "f", "config": gone}])
     ran = command("plugins", "check", "acme-bad")
     assert (ran.exit_code, [one["code"] for one in ran.document["items"]]) == (3, ["HP014"])
     assert [one["code"] for one in command("plugins", "check", "odd").document["items"]] == ["HP009", "HP013"]
+    [far] = command("plugins", "check", "acme-far").document["items"]
+    assert (far["code"], "https://example.org/s.json" in far["message"]) == ("HP009", True)
     codes = [one["code"] for one in command("plugins", "check", "acme-bad", "--import").document["items"]]
     assert codes == ["HP014", "HP030"]
     assert listed(command)["acme-bad"]["status"] == "broken"  # what was learnt is kept
@@ -443,7 +447,7 @@ def test_every_plugin_of_the_project_keeps_what_its_manifest_promises() -> None:
     assert len(tried) == len(list(PLUGINS.glob("*/*/harness-plugin.toml"))) > 0
 
 
-HEAVY = ("attr", "pydantic", "yaml", "pluggy", "orjson", "jsonschema", "requests", "peewee", "llama_cpp", "tomllib",
+HEAVY = ("attr", "pydantic", "yaml", "pluggy", "orjson", "jsonschema_rs", "requests", "peewee", "llama_cpp", "tomllib",
          "importlib.metadata", "subprocess", "dummy_0", "dummy_99")  # fmt: skip
 
 

@@ -473,6 +473,25 @@ def test_a_set_that_gives_what_is_no_tool_is_named(broken: Any, given: str) -> N
     assert document["hint"] == f"mend the plugin, or: harness plugins disable acme-tool-{digest_of(given)}"
 
 
+BROKEN_SCHEMAS = {
+    "{'properties': {'a': {'type': 'nope'}}}": "plugin.schema_invalid",
+    "{'properties': {'a': {'$ref': 'https://example.org/s.json'}}}": "plugin.schema_unresolvable",
+}
+
+
+@pytest.mark.parametrize("schema", BROKEN_SCHEMAS)
+def test_a_call_of_a_tool_whose_schema_is_broken_fails_and_nothing_runs(broken: Any, schema: str) -> None:
+    spec = f"ToolSpec(name='acme_x', description='It.', input_schema={schema}, tier='T1')"
+    body = f"def specs(self):\n    return [{spec}]\ndef execute(self, name, args, ctx):\nBREAK\n"
+    tool = Kind("tool", body, stage=TOOL, first={"tool_calls": [{"name": "acme_x", "args": {"a": 1}}]})
+    site = broken(tool, "raise AssertionError", schema)
+    code, document = site.command("run", "Go.")
+    assert (code, document["status"]) == (0, "completed")
+    [failed] = site.session.payloads("harness.tool_call.failed")
+    assert failed["error"]["code"] == BROKEN_SCHEMAS[schema]
+    assert site.session.payloads("harness.tool_call.started") == []
+
+
 NO_FACTS = {
     "raise OSError('x')": ("plugin.raised", "provider acme raised OSError: x"),
     "raise SystemExit(0)": ("plugin.raised", "provider acme raised SystemExit: 0"),

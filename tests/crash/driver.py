@@ -38,7 +38,7 @@ __all__ = ["PHASES"]
 TEXT = "Write the report."
 _HUNG_SECONDS = 30.0
 OURS = (
-    "harness_", "peewee", "pysqlite3", "pydantic", "orjson", "jsonschema", "referencing", "rpds", "rfc8785", "cel",
+    "harness_", "peewee", "pysqlite3", "pydantic", "orjson", "jsonschema_rs", "rfc8785", "cel",
     "yaml",
 )  # fmt: skip
 

@@ -121,6 +121,11 @@ def test_a_failure_that_another_attempt_would_only_repeat_is_not_repeated(code: 
     assert retry_decision(retry("corrective", 3), visit(1, code), None).kind == "give_up"
 
 
+@pytest.mark.parametrize("code", ["plugin.schema_invalid", "plugin.schema_unresolvable"])
+def test_a_broken_schema_is_not_tried_again(code: str) -> None:
+    assert code in DETERMINISTIC_CODES
+
+
 @pytest.mark.parametrize(("attempt", "kind"), [(1, "retry"), (2, "retry"), (3, "give_up"), (4, "give_up")])
 def test_the_policy_gives_up_at_its_last_attempt(attempt: int, kind: str) -> None:
     decision = retry_decision(retry("retry", 3), visit(attempt, "provider.timeout"), 0.8)

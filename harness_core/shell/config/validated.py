@@ -17,6 +17,8 @@ from harness_core.settings.problems import Problem
 from harness_core.settings.schemas import MODELS
 from harness_core.settings.stages import StagesSettings
 from harness_core.settings.tools import ToolEntry, ToolsSettings
+from harness_hookspecs.errors import PluginError
+from harness_hookspecs.kit.json_schema import SchemaFault, compiled_schema, faults
 
 from .core_shapes import homes
 from .origins import Tree, find, place_of, plain
@@ -184,14 +186,19 @@ def _schema_problems(
 ) -> Iterator[Problem]:
     if not settings and not schema.get("required"):
         return
-    from jsonschema import Draft202012Validator
-
-    for error in Draft202012Validator(schema).iter_errors(settings):
-        at: ConfigPath = (*path, *error.absolute_path)
+    for fault in _faults(settings, schema):
+        at: ConfigPath = (*path, *fault.path)
         place = place_of(tree, at)
         yield Problem(
-            "config.invalid", " ".join(error.message.split())[:300], format_path(at), place.text() if place else None
+            "config.invalid", " ".join(fault.message.split()), format_path(at), place.text() if place else None
         )
+
+
+def _faults(settings: Mapping[str, Any], schema: Mapping[str, Any]) -> list[SchemaFault]:
+    try:
+        return faults(compiled_schema(schema), settings)
+    except PluginError as error:
+        return [SchemaFault("", (), f"the plugin's own schema is broken: {error}")]
 
 
 def _meaningless(path: ConfigPath, section: Section, schema: Mapping[str, Any], tree: Tree | None) -> Iterator[Problem]:

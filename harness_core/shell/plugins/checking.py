@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness_core.shell.ports_startup import read_file
 from harness_hookspecs import __version__ as contract_version
 from harness_hookspecs.errors import PluginError
+from harness_hookspecs.kit.json_schema import compiled_schema
 from harness_hookspecs.manifest import MANIFEST_FILE, Flaw, Provided
 
 from .manifests import described, read_literal, read_manifest
@@ -95,12 +96,9 @@ def _manifest_flaws(record: Record) -> list[Flaw]:
 def _schema_flaws(provided: Provided) -> list[Flaw]:
     if provided.config is None:
         return []
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
     try:
-        Draft202012Validator.check_schema(dict(provided.config))
-    except SchemaError as error:
+        compiled_schema(provided.config)
+    except PluginError as error:
         return [Flaw("HP009", f"config of {provided.kind}:{provided.name} is no JSON Schema: {error.message}")]
     return []
 
