@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness_hookspecs.errors import CodecError, ProviderError
+from harness_hookspecs.errors import CodecError, PluginError, ProviderError
 from harness_hookspecs.kit import codec
+from harness_hookspecs.kit.json_schema import UNRESOLVABLE, best_fault, compiled_schema
 
 __all__ = ["check_schema", "grammar", "loosened", "violation"]
 
@@ -33,15 +34,15 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     Raises:
         ProviderError: ``provider.schema_invalid``.
     """
-    from jsonschema import Draft202012Validator, SchemaError
-
     try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
+        compiled_schema(schema)
+    except PluginError as error:
+        if error.code == UNRESOLVABLE:
+            return  # the engine says what it makes of it, and the answer is judged
         raise ProviderError(
             f"The response schema is no JSON Schema: {error.message}",
             code="provider.schema_invalid",
-            where="/" + "/".join(str(part) for part in error.absolute_path),
+            where=error.where or "/",
         ) from error
 
 
@@ -78,19 +79,13 @@ def _loose(key: str, value: Any) -> Any:
 
 def violation(schema: Mapping[str, Any], text: str) -> str | None:
     """Say what an answer's text does against the schema; ``None`` when it satisfies it."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-    from referencing.exceptions import Unresolvable
-
     try:
         value = codec.loads(text)
     except CodecError as error:
         return f"not JSON: {error}"
     try:
-        fault = best_match(Draft202012Validator(schema).iter_errors(value))
-    except Unresolvable as error:
-        return f"the schema refers to something that is not there: {error.ref}"
-    if fault is None:
-        return None
-    pointer = "/" + "/".join(str(part) for part in fault.absolute_path)
-    return f"{pointer}: {fault.message[:300]}"
+        fault = best_fault(compiled_schema(schema), value)
+    except PluginError as error:
+        what = "refers to something that is not there" if error.code == UNRESOLVABLE else "is no JSON Schema"
+        return f"the schema {what}: {error.message}"
+    return None if fault is None else f"{fault.pointer or '/'}: {fault.message}"

@@ -143,7 +143,22 @@ def test_only_what_the_engine_cannot_compile_is_taken_out() -> None:
 
 
 def test_a_schema_that_points_nowhere_is_said_to() -> None:
-    assert "not there" in (violation({"$ref": "#/$defs/gone"}, "1") or "")
+    for reference in ("#/$defs/gone", "https://example.org/s.json", "file:///s.json"):
+        check_schema({"$ref": reference})
+        assert "not there" in (violation({"$ref": reference}, "1") or "")
+
+
+def test_a_schema_that_is_none_is_refused_where_it_is_wrong() -> None:
+    with pytest.raises(ProviderError) as caught:
+        check_schema({"properties": {"a": {"pattern": "("}}})
+    assert (caught.value.code, caught.value.where) == ("provider.schema_invalid", "/properties/a/pattern")
+    assert "is no JSON Schema" in (violation({"type": "nope"}, "1") or "")  # a tool's, inside the envelope
+
+
+def test_of_several_tools_the_one_that_was_meant_is_complained_about() -> None:
+    tools = [ToolSchema(name, "It.", {"properties": {"p": {"const": name}}}) for name in ("one", "two")]
+    said = violation(envelope_schema(tools, None), '{"tool":"two","arguments":{"p":"one"}}')
+    assert said == '/arguments/p: "two" was expected'
 
 
 ENDS = {

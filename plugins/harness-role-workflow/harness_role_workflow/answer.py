@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from harness_hookspecs.errors import CodecError
 from harness_hookspecs.kit import codec
+from harness_hookspecs.kit.json_schema import compiled_schema, faults
 from harness_hookspecs.workflow import StepOutput
 
 from .schema_line import schema_line
@@ -82,18 +83,14 @@ def _invalid(value: Any, schema: Any) -> Iterator[dict[str, str]]:
     if schema is False:
         yield _finding("output.schema", "", "No answer is allowed here")
         return
-    problems = sorted(_validator(codec.dumps(schema)).iter_errors(value), key=lambda one: list(map(str, one.path)))
-    for problem in problems[:_MAX_FINDINGS]:
-        pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in problem.absolute_path)
-        yield _finding("output.schema", pointer, problem.message)
+    compiled = _compiled(codec.dumps(schema))
+    for fault in faults(compiled, value, at_most=_MAX_FINDINGS, longest=_MAX_MESSAGE_CHARACTERS):
+        yield _finding("output.schema", fault.pointer, fault.message)
 
 
 @lru_cache(maxsize=_KEPT_SCHEMAS)
-def _validator(schema: bytes) -> Any:
-    from jsonschema import Draft202012Validator
-    from referencing import Registry
-
-    return Draft202012Validator(codec.loads(schema), registry=Registry())  # nothing is ever fetched
+def _compiled(schema: bytes) -> Any:
+    return compiled_schema(codec.loads(schema))
 
 
 def _finding(code: str, pointer: str, message: str) -> dict[str, str]:

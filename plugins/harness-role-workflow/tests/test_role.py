@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness_hookspecs.contracts.role import FakeRoleContext, FakeTool, RoleContract, calls, says
-from harness_hookspecs.errors import Cancelled, RoleError, ToolError
+from harness_hookspecs.errors import Cancelled, PluginError, RoleError, ToolError
 from harness_hookspecs.manifest import MANIFEST_FILE, parse_manifest
 from harness_hookspecs.messages import (
     Message,
@@ -92,7 +92,7 @@ def test_the_loop_goes_on_until_the_contract_is_met_and_the_conversation_is_well
     assert asked.content == (ToolCallPart(call_id="c1", tool_name="look", args={"name": "a"}),)
     assert result.content == (ToolResultPart(call_id="c1", tool_name="look", result={"lines": 3}),)
     assert answer.text == '{"verdict": "maybe"}'
-    assert "/verdict: 'maybe' is not one of ['ok', 'no']" in correction.text
+    assert '/verdict: "maybe" is not one of ["ok","no"]' in correction.text
     assert question.text.endswith('nothing else: {verdict: "ok"|"no", note?: string<=10}')
     assert {tuple(chat.tools or ()) for chat in ctx.model.asked} == {("look",)}
 
@@ -172,6 +172,33 @@ def test_an_answer_that_breaks_the_contract_fails_with_its_findings(
     assert error.code == "role.output_invalid"
     [finding] = error.facts["findings"]
     assert (finding["code"], finding["path"], finding["severity"]) == (code, path, "error")
+
+
+def test_what_is_wrong_with_an_answer_is_told_by_place_ten_times_and_in_short() -> None:
+    items = {"type": "object", "properties": {"a/b": {"maxLength": 3}}}
+    text = json.dumps([{"a/b": "x" * 1_000}] * 30)
+    output = {"mode": "array", "schema": {"type": "array", "items": items}}
+    findings = failure(FakeRoleContext([says(text)] * 2), step_task(output, maxTurns=2)).facts["findings"]
+    assert [finding["path"] for finding in findings][:3] == ["/0/a~1b", "/1/a~1b", "/10/a~1b"]
+    assert len(findings) == 10
+    assert {len(finding["message"]) for finding in findings} == {200}
+    assert findings[0]["message"].endswith("is longer than 3 characters")
+
+
+@pytest.mark.parametrize(
+    ("schema", "code"),
+    [
+        ({"properties": {"a": {"type": "nope"}}}, "plugin.schema_invalid"),
+        ({"properties": {"a": {"$ref": "https://example.org/s.json"}}}, "plugin.schema_unresolvable"),
+        ({"$ref": "#/$defs/gone"}, "plugin.schema_unresolvable"),
+    ],
+)
+def test_a_schema_that_is_broken_is_no_fault_of_the_model(schema: Mapping[str, Any], code: str) -> None:
+    ctx = FakeRoleContext([says("{}")] * 2)
+    with pytest.raises(PluginError) as caught:
+        role().run(step_task({"mode": "object", "schema": schema}), ctx)
+    assert caught.value.code == code
+    assert len(ctx.model.asked) == 1
 
 
 def test_what_was_taken_away_around_an_answer_is_noted() -> None:
