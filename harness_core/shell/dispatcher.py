@@ -152,7 +152,7 @@ class Dispatcher:
         """Everything that may stand between a call and its effect; ends with the intent on the disk."""
         if not isinstance(call.args, Mapping):
             raise ValidationFailed("arguments must be an object", code="tool.invalid_args")
-        if len(dumps(call.args)) > MAX_ARGS_BYTES:
+        if len(dumps(call.args)) > MAX_ARGS_BYTES:  # what is nested too deeply for its schema is refused here too
             raise ValidationFailed(
                 f"arguments are larger than {MAX_ARGS_BYTES} bytes", code="tool.args_too_large", limit=MAX_ARGS_BYTES
             )
