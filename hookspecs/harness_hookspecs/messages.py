@@ -163,9 +163,12 @@ class Usage(WireModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_cost(cls, data: Any) -> Any:
-        costs = [key for key in data if _is_cost(key)] if isinstance(data, Mapping) else []
-        if costs:
-            raise PydanticCustomError("usage.cost", "Usage is tokens only: {key} is refused", {"key": str(costs[0])})
+        if isinstance(data, Mapping) and not _TOKEN_FIELDS.issuperset(data):
+            costs = [key for key in data if _is_cost(key)]
+            if costs:
+                raise PydanticCustomError(
+                    "usage.cost", "Usage is tokens only: {key} is refused", {"key": str(costs[0])}
+                )
         return data
 
     @model_validator(mode="after")
@@ -204,6 +207,9 @@ class Usage(WireModel):
         )
 
 
+_TOKEN_FIELDS = frozenset(
+    name for field, info in Usage.model_fields.items() for name in (field, info.alias) if name is not None
+)
 _COUNTERS = frozenset({"inputTokens", "outputTokens", "input_tokens", "output_tokens", "prompt_tokens", "total_tokens"})
 
 

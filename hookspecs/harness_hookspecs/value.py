@@ -147,9 +147,11 @@ class Value(BaseModel):
 
     def __init__(self, /, **data: Any) -> None:
         none_is_absent, written_anyway = _optional_fields(type(self))
-        super().__init__(
-            **{name: item for name, item in data.items() if item is not None or name not in none_is_absent}
-        )
+        for name in none_is_absent.intersection(data):
+            if data[name] is None:
+                del data[name]
+        # What pydantic's own __init__ does, without handing every field on once more: messages are made of many values.
+        self.__pydantic_validator__.validate_python(data, self_instance=self)
         self.__pydantic_fields_set__.update(written_anyway)
 
     # Tells pydantic that reading a document need not go through __init__, which only fills in what Python left out.
@@ -171,9 +173,10 @@ class Value(BaseModel):
             ValidationFailed: ``where`` is the JSON pointer of the first finding; ``facts["findings"]`` has all.
         """
         try:
-            return cls.model_validate(value)
+            read: Self = cls.__pydantic_validator__.validate_python(value)  # model_validate without its own checks
         except ValidationError as error:
             raise explain(error, cls.__name__, value) from error
+        return read
 
     @classmethod
     def from_json_bytes(cls, data: bytes | str) -> Self:
@@ -187,7 +190,10 @@ class Value(BaseModel):
 
     def to_wire(self) -> dict[str, Any]:
         """The plain JSON object, in the order of the fields, absent fields left out; the caller may change it."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        wire: dict[str, Any] = self.__pydantic_serializer__.to_python(
+            self, mode="json", by_alias=True, exclude_unset=True
+        )  # model_dump without its other options
+        return wire
 
     def to_json_bytes(self) -> bytes:
         """The compact JSON document; equal to the bytes that were read, if those were compact and in field order."""
