@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from harness_core.kernel.projections.event import payload_of
+from harness_core.kernel.facts import Event
+from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.state import OpenRequest
 from harness_hookspecs.errors import Diverged
 from harness_hookspecs.kit.canonical import digest
-from harness_hookspecs.store import StoredEvent
+from harness_hookspecs.store import Store
 
-__all__ = ["OMITTED", "CallRecord", "Journal"]
+__all__ = ["OMITTED", "CallRecord", "Journal", "recorded_events"]
 
 
 OMITTED = "too large"
 """What a recorded failure says in place of arguments that were too large to keep, beside their digest."""
+
+
+def recorded_events(request: OpenRequest, store: Store, stream: str) -> list[Event]:
+    """What a role call has recorded so far; nothing is read for a call that has recorded nothing."""
+    if not request.calls and not request.rounds:
+        return []
+    marker = f'"role_call_id":"{request.payload["role_call_id"]}"'.encode()
+    return [decoded(event) for event in store.read(stream, after=request.seq) if marker in event.refs]
 
 
 class CallRecord:
@@ -35,7 +45,7 @@ class CallRecord:
 class Journal:
     """What a role call has recorded so far, in order; empty for a call that runs for the first time."""
 
-    def __init__(self, events: Iterable[StoredEvent] = ()) -> None:
+    def __init__(self, events: Iterable[Event] = ()) -> None:
         self.models: dict[tuple[str, int], CallRecord] = {}
         self.by_model: dict[str, CallRecord] = {}  # call id -> a tool call the model asked for
         self.by_code: dict[tuple[str, str, str, int], CallRecord] = {}
@@ -47,7 +57,7 @@ class Journal:
         for event in events:
             handler = _HANDLERS.get(event.type)
             if handler is not None:
-                handler(self, event, payload_of(event))
+                handler(self, event, event.payload)
 
     def model(self, scope: str, turn: int, prompt_hash: str) -> CallRecord | None:
         """The recorded model call of that turn.
@@ -73,7 +83,8 @@ class Journal:
         record = self.by_model.get(call_id)
         if record is None:
             return None
-        if (record.intent["toolName"], _args_digest(record.intent["args"])) != (name, digest(args)):
+        known = record.intent.get("argsDigest") or _args_digest(record.intent["args"])
+        if (record.intent["toolName"], known) != (name, digest(args)):
             raise Diverged(
                 f"call {call_id} is another call than the one recorded at event {record.seq}", seq=record.seq
             )
@@ -120,24 +131,24 @@ class Journal:
 
     # -- reading ---
 
-    def _role_resolved(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+    def _role_resolved(self, event: Event, payload: Mapping[str, Any]) -> None:
         self.resolved = True
 
-    def _role_session(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+    def _role_session(self, event: Event, payload: Mapping[str, Any]) -> None:
         self.manifest_hash = payload["manifestHash"]
 
-    def _step(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+    def _step(self, event: Event, payload: Mapping[str, Any]) -> None:
         self.step_started = True
 
-    def _note(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+    def _note(self, event: Event, payload: Mapping[str, Any]) -> None:
         self.notes.append(digest(payload))
 
-    def _model_called(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+    def _model_called(self, event: Event, payload: Mapping[str, Any]) -> None:
         record = CallRecord(event.seq, event.id, payload)
         self.models[(payload.get("scope", ""), payload["turn"])] = record
         self._by_call_id[payload["callId"]] = record
 
-    def _tool_started(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+    def _tool_started(self, event: Event, payload: Mapping[str, Any]) -> None:
         record = CallRecord(event.seq, event.id, payload)
         before = self._by_call_id.get(payload["callId"])
         if before is not None:
@@ -154,7 +165,7 @@ class Journal:
         key = (scope, payload["toolName"], _args_digest(payload["args"]), payload.get("callIndex") or 0)
         self.by_code[key] = record
 
-    def _ended(self, event: StoredEvent, payload: Mapping[str, Any]) -> None:
+    def _ended(self, event: Event, payload: Mapping[str, Any]) -> None:
         record = self._by_call_id.get(payload["callId"])
         if record is None:  # a call that did not run is its failure alone
             record = CallRecord(event.seq, event.id, payload)

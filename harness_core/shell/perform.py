@@ -24,11 +24,11 @@ from harness_hookspecs.errors import HarnessError, NotFound, PluginError, Refuse
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.messages import Message, TextPart
-from harness_hookspecs.provider import CountsTokens
 from harness_hookspecs.store import Store
 
 from .dispatcher import CallSite
 from .gather import Gathered, GatherSite, gather
+from .journal import recorded_events
 from .model_handle import ModelEntry, counted_tokens
 from .perform_ask import AskSite, ask
 from .perform_attempt import attempt
@@ -167,9 +167,8 @@ class Performer:
         return items, counted_by
 
     def _counter(self, entry: ModelEntry) -> tuple[Callable[[str], int], str]:
-        provider = entry.provider
-        if isinstance(provider, CountsTokens):
-            counter = provider
+        counter = entry.counter
+        if counter is not None:
 
             def counted(text: str) -> int | None:
                 message = Message(role="user", content=(TextPart(text=text),))
@@ -237,13 +236,14 @@ class Performer:
     def _run_in_time(self, request: OpenRequest, setup: RoleCallSetup) -> Command:
         """Run the role call; its stage may bound how long one attempt takes."""
         limit = self._visit()[1].timeout_seconds
+        prior = recorded_events(request, self.store, self.stream)
         if limit is None:
-            return run_role(request, setup, services=self.services, store=self.store)
+            return run_role(request, setup, services=self.services, prior=prior)
         deadlines, services = self.services.deadlines, self.services
         # Two tokens, since a cancel stops a tool at once and a model call only after its grace (K-30).
         with deadlines.limit(services.cancel, limit) as token, deadlines.limit(services.late_cancel, limit) as late:
             services = attrs.evolve(services, cancel=token, late_cancel=late)
-            outcome = run_role(request, setup, services=services, store=self.store)
+            outcome = run_role(request, setup, services=services, prior=prior)
         if isinstance(outcome, RoleFailed) and token.reason == "timeout":
             error = RoleError(f"the attempt took longer than {limit:g} s", code="role.timeout")
             return attrs.evolve(outcome, error=self._envelope(error))
@@ -260,7 +260,6 @@ class Performer:
             self.log_dir_made = True
         return RoleCallSetup(
             session_id=self.session_id,
-            stream=self.stream,
             parent_id=self._state.created.get("parent_id"),
             role=role,
             default_role=self.parts.default_role,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, MutableSet
+from collections.abc import Callable, Mapping, MutableSet, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from harness_core.kernel.commands import RoleFailed, RoleReturned, RoleSuspended
-from harness_core.kernel.facts import effect_id
+from harness_core.kernel.facts import Event, effect_id
 from harness_core.kernel.state import MIGRATED, OpenRequest
 from harness_hookspecs.errors import Diverged, Drift, HarnessError, RoleError, Suspend
 from harness_hookspecs.kit.canonical import canonical, digest
@@ -28,7 +28,6 @@ from harness_hookspecs.role import (
     parse_result,
     parse_task,
 )
-from harness_hookspecs.store import Store, StoredEvent
 
 from .dispatcher import CallSite, Dispatcher
 from .journal import CallRecord, Journal
@@ -63,7 +62,6 @@ class RoleCallSetup:
     """Everything a role call is made of, resolved by the session."""
 
     session_id: str
-    stream: str
     parent_id: str | None
     role: BoundRole
     default_role: BoundRole | None
@@ -79,15 +77,21 @@ class RoleCallSetup:
 
 
 def run_role(
-    request: OpenRequest, setup: RoleCallSetup, *, services: Services, store: Store
+    request: OpenRequest, setup: RoleCallSetup, *, services: Services, prior: Sequence[Event]
 ) -> RoleReturned | RoleFailed | RoleSuspended:
     """Run a role call from its start; recorded calls answer at once.
+
+    Args:
+        request: The call, as the state has it.
+        setup: What it is made of.
+        services: What its own calls need.
+        prior: What it has recorded so far.
 
     Raises:
         Drift: The call was started with another manifest; nothing was asked.
         Diverged: The role asked something else than what is recorded, or left recorded calls unused.
     """
-    call = _RoleCall(request, setup, services, store)
+    call = _RoleCall(request, setup, services, prior)
     return call.run()
 
 
@@ -101,8 +105,10 @@ class _Written(NamedTuple):
 class _RoleCall:
     """One run of one role call."""
 
-    def __init__(self, request: OpenRequest, setup: RoleCallSetup, services: Services, store: Store) -> None:
-        self._request, self._setup, self._services, self._store = request, setup, services, store
+    def __init__(
+        self, request: OpenRequest, setup: RoleCallSetup, services: Services, prior: Sequence[Event]
+    ) -> None:
+        self._request, self._setup, self._services = request, setup, services
         payload = request.payload
         self._role_call_id = payload["role_call_id"]
         self._task_wire = loads_trusted(services.loop.read_blob(payload["task_ref"]))
@@ -111,7 +117,6 @@ class _RoleCall:
         if isinstance(self._task, ExecuteStepTask):
             refs["step_path"] = self._task.step_context.step_path
             refs["visit_index"] = self._task.step_context.visit_index
-        prior = self._prior()
         self._recorder = RoleCallRecorder(
             services.loop,
             services.ports,
@@ -123,15 +128,7 @@ class _RoleCall:
         )
         self._context = self._make_context(prior)
 
-    def _prior(self) -> list[StoredEvent]:
-        """What this call has recorded; nothing is read for a call that has recorded nothing."""
-        if not self._request.calls and not self._request.rounds:
-            return []
-        marker = f'"role_call_id":"{self._role_call_id}"'.encode()
-        events = self._store.read(self._setup.stream, after=self._request.seq)
-        return [event for event in events if marker in event.refs]
-
-    def _make_context(self, prior: list[StoredEvent]) -> CallContextOfRole:
+    def _make_context(self, prior: Sequence[Event]) -> CallContextOfRole:
         setup, services = self._setup, self._services
         model = BoundModel(
             setup.model,

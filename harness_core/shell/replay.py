@@ -6,7 +6,7 @@ before it and compared; every role is run again on its recorded calls (B-96, tra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -137,7 +137,7 @@ def replay_part(
 class Site(Protocol):
     """What a replay cannot do by itself."""
 
-    def enter_role(self, state: SessionState, event: Event, events: list[StoredEvent]) -> bool:
+    def enter_role(self, state: SessionState, event: Event, events: Sequence[Event]) -> bool:
         """Run the role of the call that ``event`` ended, on its recorded events; ``False`` if it was not entered.
 
         Raises:
@@ -169,7 +169,7 @@ class _ControlReplay:
         self._events, self._machine, self._site = events, machine, site
         self._state = machine.new_state()
         self._expected: list[Fact] = []
-        self._calls: dict[str, list[StoredEvent]] = {}
+        self._calls: dict[str, list[Event]] = {}
         self._roles_entered = 0
 
     def run(self) -> ReplayReport:
@@ -191,7 +191,7 @@ class _ControlReplay:
         event = decoded(stored)
         role_call_id = event.refs.get("role_call_id")
         if role_call_id is not None:
-            self._calls.setdefault(role_call_id, []).append(stored)
+            self._calls.setdefault(role_call_id, []).append(event)
         if self._is_decision(event):
             difference = self._compare(event)
             if difference is not None:
@@ -225,13 +225,14 @@ class _ControlReplay:
 
     def _run_role(self, event: Event) -> Difference | None:
         recorded = {"type": event.type, "payload": dict(event.payload)}
+        calls = self._calls.pop(event.payload["role_call_id"], [])
         try:
-            entered = self._site.enter_role(self._state, event, self._calls.get(event.payload["role_call_id"], []))
+            entered = self._site.enter_role(self._state, event, calls)
         except Diverged as error:
             seq = int(error.facts.get("seq", event.seq))
             return Difference(seq, self._recorded_at(seq) or recorded, {"error": error.message, **_sides(error)})
         except Drift as error:
-            seq = self._started_at(event) or event.seq
+            seq = next((one.seq for one in calls if one.type == "harness.session.started"), event.seq)
             return Difference(seq, self._recorded_at(seq), {"error": error.message, **error.facts})
         self._roles_entered += entered
         return None
@@ -240,12 +241,6 @@ class _ControlReplay:
         for stored in self._events:
             if stored.seq == seq:
                 return {"type": stored.type, "payload": payload_of(stored)}
-        return None
-
-    def _started_at(self, event: Event) -> int | None:
-        for stored in self._calls.get(event.payload["role_call_id"], []):
-            if stored.type == "harness.session.started":
-                return stored.seq
         return None
 
 

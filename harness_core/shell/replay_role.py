@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from harness_core.kernel.commands import RoleFailed, RoleReturned
 from harness_core.kernel.facts import Event, Fact
-from harness_core.kernel.projections.event import payload_of
 from harness_core.kernel.state import MIGRATED, SessionState
 from harness_hookspecs.errors import Diverged, ProviderError, ToolError
 from harness_hookspecs.host import Ports
 from harness_hookspecs.messages import OracleResponse
 from harness_hookspecs.provider import CallContext, ModelRequest
-from harness_hookspecs.store import StoredEvent
 from harness_hookspecs.tool import ToolContext, ToolResult, ToolSpec
 
 from .deadlines import Deadlines
@@ -27,7 +25,7 @@ from .redaction import Redactor
 from .services import ActiveTime, Services
 from .session_parts import SessionParts
 
-__all__ = ["ENDED_FROM_OUTSIDE", "RecordedCalls", "RecordedEvents", "RefusingProvider", "RefusingTools", "RoleReplay"]
+__all__ = ["ENDED_FROM_OUTSIDE", "RecordedCalls", "RefusingProvider", "RefusingTools", "RoleReplay"]
 
 _CLOSING = frozenset({"harness.execute_step.succeeded", "harness.session.completed", "harness.session.failed"})
 ENDED_FROM_OUTSIDE = frozenset({"cancelled", "role.timeout", "role.not_available", MIGRATED})
@@ -90,16 +88,6 @@ class RecordedCalls:
 
 
 @attrs.define(eq=False)
-class RecordedEvents:
-    """The one thing a role call reads of a store: its own events."""
-
-    events: Sequence[StoredEvent]
-
-    def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
-        return (event for event in self.events if event.seq > after)
-
-
-@attrs.define(eq=False)
 class RoleReplay:
     """Enters the roles of one session again, under the configuration that held at the time."""
 
@@ -115,7 +103,7 @@ class RoleReplay:
         self.parts = self.parts_under(event)
         self.machine.definition = self.parts.definition
 
-    def enter_role(self, state: SessionState, event: Event, events: list[StoredEvent]) -> bool:
+    def enter_role(self, state: SessionState, event: Event, events: Sequence[Event]) -> bool:
         """Run the role of the call that ``event`` ended; ``False`` for one that was ended from outside.
 
         Raises:
@@ -125,7 +113,6 @@ class RoleReplay:
         if event.type == "role.failed" and event.payload["error"].get("code") in ENDED_FROM_OUTSIDE:
             return False
         request = state.open[event.payload["effect_id"]]
-        request.calls = max(request.calls, 1)  # its record is read, whatever the fold counted
         token = self.ports.wait.token()
         closing = [one for one in events if one.type in _CLOSING]
         loop: Any = RecordedCalls(state, self.machine, closing[0].seq if closing else event.seq)
@@ -139,7 +126,7 @@ class RoleReplay:
             lambda chunk: None,
             ActiveTime(self.ports),
         )
-        store: Any = RecordedEvents(events)
+        store: Any = None  # a role call reads its own events there, and those are at hand
         site = AskSite(self.session_id, (), 0.0, "deny", False, token, lambda approval_id, body: None)
         stream = f"session:{self.session_id}"
         performer = Performer(self.session_id, stream, self.parts, services, store, site, log_dir_made=True)
@@ -147,20 +134,20 @@ class RoleReplay:
         role = self.parts.roles.get((payload["role"], payload["persona"]))
         if role is None:
             raise Diverged(f"nobody answers for role {payload['role']}", seq=event.seq)
-        outcome = run_role(request, performer.role_setup(request, role), services=services, store=store)
+        prior = [one for one in events if one.seq > request.seq]
+        outcome = run_role(request, performer.role_setup(request, role), services=services, prior=prior)
         _compare(event, outcome)
         if isinstance(outcome, RoleReturned):
             _compare_closing(closing, outcome.closing)
         return True
 
 
-def _compare_closing(recorded: Sequence[StoredEvent], replayed: Sequence[Fact]) -> None:
+def _compare_closing(recorded: Sequence[Event], replayed: Sequence[Fact]) -> None:
     """Nothing else than the recorded end is written: no new note, no other sum of tokens."""
     for event, fact in zip(recorded, replayed, strict=False):
-        payload = payload_of(event)
-        if (event.type, payload) != (fact.type, fact.payload):
+        if (event.type, event.payload) != (fact.type, fact.payload):
             raise Diverged(
-                f"the role ends otherwise: {fact.type}", seq=event.seq, recorded=payload, replayed=fact.payload
+                f"the role ends otherwise: {fact.type}", seq=event.seq, recorded=event.payload, replayed=fact.payload
             )
 
 

@@ -8,15 +8,13 @@ from typing import Any
 
 import attrs
 
-from harness_core.kernel.facts import derive
-from harness_core.kernel.projections.event import payload_of
+from harness_core.kernel.facts import Event, derive
 from harness_hookspecs.errors import HarnessError, RoleError, Suspend, ToolError
 from harness_hookspecs.host import CancelToken, Ports
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import ToolCallRequest
 from harness_hookspecs.role import Scope, ToolOutcome
-from harness_hookspecs.store import StoredEvent
 
 from .dispatcher import Dispatcher, ToolCall
 from .model_handle import BoundModel
@@ -30,12 +28,13 @@ __all__ = ["BoundRoleTool", "CallContextOfRole", "Durability"]
 class Durability:
     """The event writer a role is given; it takes notes and nothing else (K-28)."""
 
-    def __init__(self, recorder: RoleCallRecorder, prior: Sequence[StoredEvent], redactor: Redactor) -> None:
+    def __init__(self, recorder: RoleCallRecorder, prior: Sequence[Event], redactor: Redactor) -> None:
         self._recorder, self._prior, self._redactor = recorder, prior, redactor
 
     def prior_events(self) -> Sequence[Mapping[str, Any]]:
         self._recorder.journal.take_as_read()
-        return [{"type": event.type, "payload": payload_of(event)} for event in self._prior]
+        said = [{"type": event.type, "payload": event.payload} for event in self._prior]
+        return thaw(said)  # type: ignore[no-any-return]  # the role's own: the journal stays as it was
 
     def note(self, text: str, **facts: Any) -> None:
         self._recorder.note(self._redactor.text(text), self._redactor.value(facts))

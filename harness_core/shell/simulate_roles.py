@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -10,14 +10,15 @@ import attrs
 from harness_core.kernel.facts import Event
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Diverged
+from harness_hookspecs.store import StoredEvent
 
 from .deadlines import Deadlines
+from .journal import recorded_events
 from .machine import SessionMachine
 from .perform import Performer
 from .perform_ask import AskSite
 from .perform_role import RoleCallSetup, run_role
 from .redaction import Redactor
-from .replay_role import RecordedEvents
 from .services import Services
 from .session_parts import SessionParts
 from .simulate_answers import Answers, RecordedProvider, RecordedTime, RecordedTools
@@ -48,7 +49,7 @@ class SimulatedRoles:
         if call.again:
             request.calls = max(request.calls, 1)
         services = self._services(call)
-        store: Any = RecordedEvents(call.prior)
+        store: Any = _RecordedEvents(call.prior)
         site = AskSite(self.session_id, (), 0.0, "deny", False, call.cancel, lambda approval_id, body: None)
         stream = f"session:{self.session_id}"
         performer = Performer(self.session_id, stream, self.parts, services, store, site, log_dir_made=True)
@@ -57,7 +58,7 @@ class SimulatedRoles:
         if role is None:
             raise Diverged(f"nobody answers for role {payload['role']}", seq=request.seq)
         setup = _answered(performer.role_setup(request, role), call.answers)
-        return run_role(request, setup, services=services, store=store)
+        return run_role(request, setup, services=services, prior=recorded_events(request, store, stream))
 
     def _services(self, call: RoleRun) -> Services:
         loop: Any = call.loop
@@ -83,6 +84,16 @@ def _answered(setup: RoleCallSetup, answers: Answers) -> RoleCallSetup:
     provider = RecordedProvider(answers, reply_tokens=setup.params.get("max_output_tokens"))
     model = attrs.evolve(setup.model, provider=provider)
     return attrs.evolve(setup, model=model, site=attrs.evolve(setup.site, tools=tools))
+
+
+@attrs.define(eq=False)
+class _RecordedEvents:
+    """The one thing a role call reads of a store: its own events."""
+
+    events: Sequence[StoredEvent]
+
+    def read(self, stream: str, *, after: int = 0, until: int | None = None) -> Iterator[StoredEvent]:
+        return (event for event in self.events if event.seq > after)
 
 
 class _RolePorts:
