@@ -19,11 +19,15 @@ class Conversation(NamedTuple):
     given: tuple[Message, ...]
     clean: list[Message]
     digests: list[str]
+    joined_digests: bytes
+    """The same as a promptHash takes them: 32 bytes each, one after the other."""
     sizes_bytes: list[int]
     """Of the canonical forms."""
 
 
-NOTHING_SAID = Conversation((), [], [], [])
+_DIGEST_BYTES = 32
+
+NOTHING_SAID = Conversation((), [], [], b"", [])
 
 
 def went_on(
@@ -41,11 +45,13 @@ def went_on(
     same = next(compress(count(), map(is_not, known.given, given)), shared)
     told = [clean(message) for message in given[same:]]
     contents = [canonical(message.to_wire()) for message in told]
-    digests = [sha256(content).hex() for content in contents]
+    hashes = [sha256(content) for content in contents]
+    digests = [one.hex() for one in hashes]
     grown = Conversation(
         given,
         known.clean[:same] + told,
         known.digests[:same] + digests,
+        known.joined_digests[: same * _DIGEST_BYTES] + b"".join(hashes),
         known.sizes_bytes[:same] + [len(content) for content in contents],
     )
     return grown, dict(zip(digests, contents, strict=True))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
 from harness_core.kernel.facts import derive
 from harness_hookspecs import errors
 from harness_hookspecs.errors import HarnessError, ProviderError
-from harness_hookspecs.kit.canonical import canonical, digest
+from harness_hookspecs.kit.canonical import canonical, digest, sha256
 from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.kit.prompt import PromptHasher
-from harness_hookspecs.messages import ChatInput, Message, OracleResponse, ToolCallRequest, Usage
+from harness_hookspecs.messages import ChatInput, Message, OracleResponse, Usage
 from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRequest, Provider, Routing, ToolSchema
 
 from .conversation import NOTHING_SAID, Conversation, went_on
@@ -48,6 +49,28 @@ class ModelEntry:
     provider: Provider
     timeout_seconds: float
     path: str | None = None
+    # Asked once here: looking whether an object fits a protocol is slow, and questions are many.
+    counter: CountsTokens | None = attrs.field(init=False)
+
+    @counter.default
+    def _find_counter(self) -> CountsTokens | None:
+        return self.provider if isinstance(self.provider, CountsTokens) else None
+
+
+class _Question(NamedTuple):
+    """What a model is asked beside the messages, as it is recorded, and the hash of both."""
+
+    tools: list[Tool]
+    params: dict[str, Any]
+    response_schema: Mapping[str, Any] | None
+    prompt_hash: str
+
+
+class _Answer(NamedTuple):
+    """A provider's answer as the role is given it, and its wire form, of which its event is made."""
+
+    given: OracleResponse
+    wire: dict[str, Any]
 
 
 class BoundModel:
@@ -90,14 +113,15 @@ class BoundModel:
         self.last_turn = turn
         said, contents = went_on(self._said.get(scope, NOTHING_SAID), chat.messages, self._redactor.message)
         self._said[scope] = said
-        request = self._request(chat, turn, said)
-        record, called = self._question(request, scope, said)
+        question = self._question(chat, said)
+        record = self._recorder.recorded_model(scope, turn, question.prompt_hash)
         if record is not None and record.ended is not None:
             return self._recorded(record)
+        request = self._request(chat, question, said, turn)
         if record is None:
             reserve = self._reservation(request, said)
-            called["reservedTokens"] = reserve
-            schemas = self._schemas(request, called["request"]["params"].get("responseSchemaHash"))
+            called = {**self._called(question, scope, turn, said), "reservedTokens": reserve}
+            schemas = self._schemas(question)
             blobs = {ref: content for ref, content in {**contents, **schemas}.items() if ref not in self._stored}
             self._recorder.intend(
                 [self._recorder.fact("harness.model.called", called, actor="agent")],
@@ -117,69 +141,65 @@ class BoundModel:
 
     # -- the question ---
 
-    def _request(self, chat: ChatInput, turn: int, said: Conversation) -> ModelRequest:
-        shown = (
-            []
-            if chat.tools is None
-            else [self._tools[name].schema() for name in sorted(chat.tools) if name in self._tools]
-        )
-        own = {"max_output_tokens": chat.max_output_tokens, "temperature": chat.temperature, "top_p": chat.top_p}
-        params = {**self.params, **{name: value for name, value in own.items() if value is not None}}
-        persona, stage, stage_attempt = self._routing
-        return ModelRequest(
-            model_id=self.model_id,
-            messages=list(said.clean),  # the provider's own, to change as it likes
-            tools=shown,
-            params=params,
-            response_schema=self._redactor.value(chat.response_schema),
-            routing=Routing(persona, stage, stage_attempt, turn),
-        )
-
-    def _question(
-        self, request: ModelRequest, scope: str, said: Conversation
-    ) -> tuple[CallRecord | None, dict[str, Any]]:
-        """The recorded call, if there is one, and the intent."""
-        params = dict(request.params)
-        if request.response_schema is not None:
-            params["responseSchemaHash"] = digest(request.response_schema)
-        references = [self._tools[tool.name].reference() for tool in request.tools]
+    def _question(self, chat: ChatInput, said: Conversation) -> _Question:
+        tools = [self._tools[name] for name in sorted(chat.tools or ()) if name in self._tools]
+        schema = self._redactor.value(chat.response_schema)
+        params = self._params(chat)
+        if schema is not None:
+            params["responseSchemaHash"] = digest(schema)
         hasher = PromptHasher(
             provider=self.provider,
             model_id=self.model_id,
             params=params,
-            tools={reference["name"]: reference["schemaHash"] for reference in references},
+            tools={tool.name: tool.schema_hash for tool in tools},
         )
-        hasher.add_digests(bytes.fromhex("".join(said.digests)))
-        turn = request.routing.turn
-        prompt_hash = hasher.hexdigest()
-        record = self._recorder.recorded_model(scope, turn, prompt_hash)
-        called = {
+        hasher.add_digests(said.joined_digests)
+        return _Question(tools, params, schema, hasher.hexdigest())
+
+    def _params(self, chat: ChatInput) -> dict[str, Any]:
+        own = {"max_output_tokens": chat.max_output_tokens, "temperature": chat.temperature, "top_p": chat.top_p}
+        return {**self.params, **{name: value for name, value in own.items() if value is not None}}
+
+    def _request(self, chat: ChatInput, question: _Question, said: Conversation, turn: int) -> ModelRequest:
+        """What the provider is asked: its own, to change as it likes."""
+        persona, stage, stage_attempt = self._routing
+        return ModelRequest(
+            model_id=self.model_id,
+            messages=list(said.clean),
+            tools=[tool.schema() for tool in question.tools],
+            params=self._params(chat),
+            response_schema=question.response_schema,
+            routing=Routing(persona, stage, stage_attempt, turn),
+        )
+
+    def _called(self, question: _Question, scope: str, turn: int, said: Conversation) -> dict[str, Any]:
+        """The intent."""
+        return {
             "turn": turn,
             "callId": derive("call", self._recorder.role_call_id, scope, turn),
             "scope": scope,
-            "promptHash": prompt_hash,
+            "promptHash": question.prompt_hash,
             "request": {
                 "model": {"provider": self.provider, "modelId": self.model_id},
                 "messages": said.digests,
-                "tools": references,
-                "params": params,
+                "tools": [tool.reference() for tool in question.tools],
+                "params": question.params,
             },
         }
-        return record, called
 
-    def _schemas(self, request: ModelRequest, schema_hash: str | None) -> dict[str, bytes]:
+    def _schemas(self, question: _Question) -> dict[str, bytes]:
         """The schemas of tools and answer as shown, sent along until stored: what was shown is logged (I-40)."""
-        shown = {self._tools[tool.name].schema_hash: self._tools[tool.name].shown for tool in request.tools}
-        if schema_hash is not None:
-            shown[schema_hash] = lambda: dict(request.response_schema or {})
+        shown: dict[str, Callable[[], dict[str, Any]]] = {tool.schema_hash: tool.shown for tool in question.tools}
+        if question.response_schema is not None:
+            schema = question.response_schema
+            shown[question.params["responseSchemaHash"]] = lambda: dict(schema)
         return {value: canonical(content()) for value, content in shown.items() if value not in self._stored}
 
     def _reservation(self, request: ModelRequest, said: Conversation) -> int:
         """Prompt tokens and the longest reply; both are given back as far as they were not used."""
         reply = int(request.params.get("max_output_tokens") or 1024)
-        provider = self._entry.provider
-        if isinstance(provider, CountsTokens):
-            counted = counted_tokens(provider, request.messages, request.tools)
+        if self._entry.counter is not None:
+            counted = counted_tokens(self._entry.counter, request.messages, request.tools)
             if counted is not None:
                 return counted + reply
         return sum(said.sizes_bytes) // CHARACTERS_PER_TOKEN + reply
@@ -218,18 +238,18 @@ class BoundModel:
             raise self._failed(called, ProviderError(message, code="provider.no_answer"))
         return self._responded(called, answer.value, timing)
 
-    def _responded(self, called: Mapping[str, Any], answer: OracleResponse, timing: dict[str, Any]) -> OracleResponse:
+    def _responded(self, called: Mapping[str, Any], answered: _Answer, timing: dict[str, Any]) -> OracleResponse:
+        answer, wire = answered
         self._took(answer, called["turn"])
-        message = {"role": "assistant", "content": [part.to_wire() for part in answer.content]}
-        content = canonical(message)
-        message_ref = digest(message)
+        content = canonical({"role": "assistant", "content": wire["content"]})
+        message_ref = sha256(content).hex()
         usage = answer.usage
         spent = usage.total_tokens if usage.known else max(usage.total_tokens, called.get("reservedTokens", 0))
         response: dict[str, Any] = {
-            "toolCalls": [call.to_wire() for call in answer.tool_calls or ()],
+            "toolCalls": wire.get("toolCalls", []),
             "finishReason": answer.finish_reason,
             "messageRef": message_ref,
-            "usage": usage.to_wire(),
+            "usage": wire["usage"],
         }
         if answer.text:
             response["text"] = answer.text
@@ -257,7 +277,7 @@ class BoundModel:
             self.usage = self.usage + answer.usage
             self._turn_of_call.update({call.call_id: turn for call in answer.tool_calls or ()})
 
-    def _normalised(self, answer: OracleResponse | None, called: Mapping[str, Any]) -> OracleResponse:
+    def _normalised(self, answer: OracleResponse | None, called: Mapping[str, Any]) -> _Answer:
         """Secrets out, and every tool call under an id of its own: absent or repeated ones are derived (D-5).
 
         Raises for what is no answer, or holds what cannot be recorded.
@@ -282,7 +302,7 @@ class BoundModel:
         parts = [part for part in wire["content"] if part["type"] == "tool_call"]
         for part, call_id in zip(parts, renamed, strict=False):
             part["callId"] = call_id
-        return OracleResponse.from_wire(wire)
+        return _Answer(OracleResponse.from_wire(wire), wire)
 
     def _failed(self, called: Mapping[str, Any], error: HarnessError) -> HarnessError:
         envelope = dumps(self._recorded_error(error))
@@ -310,18 +330,17 @@ class BoundModel:
         if record.ended_type == "harness.model.failed":
             raise error_told(record.ended["error"])
         response = record.ended["response"]
-        message = self._read_message(response["messageRef"])
-        answer = OracleResponse(
-            content=message.content,
-            tool_calls=tuple(ToolCallRequest.from_wire(call) for call in response.get("toolCalls", ())) or None,
-            finish_reason=response["finishReason"],
-            usage=Usage.from_wire(response["usage"]),
-        )
+        message = loads_trusted(self._recorder.read_blob(response["messageRef"]))
+        wire = {
+            "content": message["content"],
+            "finishReason": response["finishReason"],
+            "usage": response["usage"],
+        }
+        if response.get("toolCalls"):
+            wire["toolCalls"] = response["toolCalls"]
+        answer = OracleResponse.from_wire(wire)
         self._took(answer, record.intent["turn"])
         return answer
-
-    def _read_message(self, ref: str) -> Message:
-        return Message.from_json_bytes(self._recorder.read_blob(ref))
 
 
 def counted_tokens(provider: CountsTokens, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> int | None:
@@ -334,7 +353,7 @@ def error_told(envelope: Mapping[str, Any]) -> HarnessError:
     """The error that a role is told, made from what is recorded of it alone: live, resumed and replayed it is the same
     one, and holds no secret (I-18, D-18). A class that only the provider knows is told as a ``ProviderError``.
     """
-    facts = dict(envelope.get("details") or {})
+    facts = thaw(envelope.get("details") or {})  # the role's own: the record stays as it was
     hint, where = facts.pop("hint", None), facts.pop("where", None)
     kind = _ERRORS.get(envelope["name"], ProviderError)
     error = kind(envelope["message"], code=envelope.get("code"), hint=hint, where=where)

@@ -506,9 +506,8 @@ def test_a_prompt_hash_that_is_not_the_requests_is_not_appended(play: Any, monke
 
     question = BoundModel._question
 
-    def tampered(self: Any, request: Any, scope: str, said: Any) -> Any:
-        record, called = question(self, request, scope, said)
-        return record, {**called, "promptHash": "0" * 64}
+    def tampered(self: Any, chat: Any, said: Any) -> Any:
+        return question(self, chat, said)._replace(prompt_hash="0" * 64)
 
     monkeypatch.setattr(BoundModel, "_question", tampered)
     session = play(says("unused"))

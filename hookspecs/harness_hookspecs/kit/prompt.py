@@ -41,9 +41,9 @@ class PromptHasher:
     """
 
     def __init__(self, *, provider: str, model_id: str, params: Mapping[str, Any], tools: Mapping[str, str]) -> None:
-        self._hash = hashlib.sha256(sha256(canonical({"provider": provider, "modelId": model_id})))
-        self._hash.update(sha256(canonical(params)))
-        self._hash.update(sha256(canonical([{"name": name, "schemaHash": tools[name]} for name in sorted(tools)])))
+        model = {"provider": provider, "modelId": model_id}
+        shown = [{"name": name, "schemaHash": tools[name]} for name in sorted(tools)]
+        self._hash = hashlib.sha256(b"".join([sha256(canonical(part)) for part in (model, params, shown)]))
 
     def add(self, message: Mapping[str, Any]) -> bytes:
         """Append one message in its wire form; returns its 32-byte digest."""

@@ -37,12 +37,13 @@ def generate(task: ExecuteStepTask, step: AiGenerateStep, ctx: RoleContext, sett
     """
     schema = schema_of(step.output, ctx.response_schema)
     messages: list[Message] = list(_opening(task, step, ctx, schema))
+    question = _question(messages, ctx, schema)  # every turn's, but for the messages
     failures: Counter[bytes] = Counter()
     turns_left = turns = step.with_.max_turns or settings.max_turns
     while True:
         ctx.abort_signal.raise_if_cancelled()
         turns_left -= 1
-        response = ctx.model.complete(_question(messages, ctx, schema))
+        response = ctx.model.complete(question.model_copy(update={"messages": tuple(messages)}))
         _check_finish(response)
         calls = calls_of(response)
         messages.append(assistant(response, calls))
