@@ -12,7 +12,7 @@ from harness_hookspecs import errors
 from harness_hookspecs.errors import HarnessError, ProviderError
 from harness_hookspecs.kit.canonical import canonical, digest, sha256
 from harness_hookspecs.kit.codec import dumps, loads_trusted
-from harness_hookspecs.kit.frozen import thaw
+from harness_hookspecs.kit.frozen import FrozenDict, thaw
 from harness_hookspecs.kit.prompt import PromptHasher
 from harness_hookspecs.messages import ChatInput, Message, OracleResponse, Usage
 from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRequest, Provider, Routing, ToolSchema
@@ -27,7 +27,6 @@ from .toolbox import Tool
 
 __all__ = ["BoundModel", "ModelEntry", "counted_tokens", "error_told"]
 
-_NO_USAGE = Usage()
 _ERRORS: Mapping[str, type[HarnessError]] = {
     name: kind for name in errors.__all__ if issubclass(kind := getattr(errors, name), HarnessError)
 }
@@ -90,7 +89,6 @@ class BoundModel:
         self._ports, self._redactor, self._cancel = services.ports, services.redactor, services.late_cancel
         self._tools, self._routing, self._on_chunk = tools, routing, services.on_chunk
         self._active, self._recorded_error = services.active, services.recorded
-        self.usage = _NO_USAGE
         self.slot_id = entry.name
         self.provider = entry.provider_name
         self.model_id = entry.model_id
@@ -103,7 +101,9 @@ class BoundModel:
         self._said: dict[str, Conversation] = {}
         self._turn_of_call: dict[str, int] = {}
         self._stored: set[str] = set()
-        self._lock = services.ports.wait.lock()
+        self._last_schema: tuple[Mapping[str, Any], str] | None = None
+        self._last_hasher: tuple[bytes, PromptHasher] | None = None
+        self._usages: list[Usage] = []
 
     def complete(
         self, chat: ChatInput, *, scope: str = "", on_chunk: Callable[[Chunk], None] | None = None
@@ -139,6 +139,10 @@ class BoundModel:
         """The turn in which the model asked for that tool call; ``None`` for a call that no answer of its holds."""
         return self._turn_of_call.get(call_id)
 
+    def usage(self) -> Usage:
+        """What all answers used that there are."""
+        return Usage.sum_of(self._usages)
+
     # -- the question ---
 
     def _question(self, chat: ChatInput, said: Conversation) -> _Question:
@@ -146,15 +150,28 @@ class BoundModel:
         schema = self._redactor.value(chat.response_schema)
         params = self._params(chat)
         if schema is not None:
-            params["responseSchemaHash"] = digest(schema)
-        hasher = PromptHasher(
-            provider=self.provider,
-            model_id=self.model_id,
-            params=params,
-            tools={tool.name: tool.schema_hash for tool in tools},
-        )
+            params["responseSchemaHash"] = self._schema_hash(schema)
+        hasher = self._hasher(tools, params)
         hasher.add_digests(said.joined_digests)
         return _Question(tools, params, schema, hasher.hexdigest())
+
+    def _schema_hash(self, schema: Mapping[str, Any]) -> str:
+        """Of a schema that cannot change, most often the last question's own, which is not hashed once more."""
+        known = self._last_schema
+        if known is None or known[0] is not schema:
+            known = schema, digest(schema)
+            self._last_schema = known if type(schema) is FrozenDict else None
+        return known[1]
+
+    def _hasher(self, tools: Sequence[Tool], params: Mapping[str, Any]) -> PromptHasher:
+        """One that lacks the messages; what comes before them is most often the last question's."""
+        before = dumps([[tool.name for tool in tools], params])
+        known = self._last_hasher
+        if known is None or known[0] != before:
+            hashes = {tool.name: tool.schema_hash for tool in tools}
+            hasher = PromptHasher(provider=self.provider, model_id=self.model_id, params=params, tools=hashes)
+            known = self._last_hasher = before, hasher
+        return known[1].copy()
 
     def _params(self, chat: ChatInput) -> dict[str, Any]:
         own = {"max_output_tokens": chat.max_output_tokens, "temperature": chat.temperature, "top_p": chat.top_p}
@@ -272,10 +289,10 @@ class BoundModel:
         return answer
 
     def _took(self, answer: OracleResponse, turn: int) -> None:
-        """Count what an answer used and remember which calls are its."""
-        with self._lock:
-            self.usage = self.usage + answer.usage
-            self._turn_of_call.update({call.call_id: turn for call in answer.tool_calls or ()})
+        """Remember what an answer used and which calls are its; questions side by side need no lock for that."""
+        self._usages.append(answer.usage)
+        for call in answer.tool_calls or ():
+            self._turn_of_call[call.call_id] = turn
 
     def _normalised(self, answer: OracleResponse | None, called: Mapping[str, Any]) -> _Answer:
         """Secrets out, and every tool call under an id of its own: absent or repeated ones are derived (D-5).

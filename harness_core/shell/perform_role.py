@@ -17,6 +17,7 @@ from harness_hookspecs.errors import Diverged, Drift, HarnessError, RoleError, S
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import thaw
+from harness_hookspecs.messages import Usage
 from harness_hookspecs.role import (
     DelegateToDefault,
     DescribesPrompt,
@@ -100,6 +101,7 @@ class _Written(NamedTuple):
 
     content: bytes
     artifact_refs: tuple[Any, ...]
+    usage: Usage
 
 
 class _RoleCall:
@@ -269,7 +271,7 @@ class _RoleCall:
         redactor = self._services.redactor
         content = canonical(redactor.value(_output_of(result)))
         refs = tuple(redactor.value(ref.to_wire()) for ref in getattr(result, "artifact_refs", ()))
-        return _Written(content, refs)
+        return _Written(content, refs, self._context.model.usage())
 
     # -- what is written ---
 
@@ -377,7 +379,7 @@ class _RoleCall:
         completed = {
             "runId": self._setup.session_id,
             "outputRef": output_ref,
-            "usage": self._context.model.usage.to_wire(),
+            "usage": written.usage.to_wire(),
         }
         closing.append(recorder.fact("harness.session.completed", completed))
         blobs[output_ref] = written.content

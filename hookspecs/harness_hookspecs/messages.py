@@ -194,17 +194,27 @@ class Usage(WireModel):
         """How many calls in it did not report."""
         return (0 if self.known else 1) if self.unknown_calls is None else self.unknown_calls
 
-    def __add__(self, other: Usage) -> Usage:
-        """The roll-up of both, which counts the calls that did not report."""
-        unknown = self.calls_unknown + other.calls_unknown
-        return Usage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+    @classmethod
+    def sum_of(cls, usages: Iterable[Usage]) -> Self:
+        """The roll-up of many, which counts the calls that did not report.
+
+        Raises:
+            ValueError: A sum is beyond 2^53-1.
+        """
+        used = tuple(usages)
+        unknown = sum(one.calls_unknown for one in used)
+        return cls(
+            input_tokens=sum(one.input_tokens for one in used),
+            output_tokens=sum(one.output_tokens for one in used),
+            cached_input_tokens=sum(one.cached_input_tokens for one in used),
+            reasoning_tokens=sum(one.reasoning_tokens for one in used),
             known=unknown == 0,
             unknown_calls=unknown or None,
         )
+
+    def __add__(self, other: Usage) -> Usage:
+        """The roll-up of both."""
+        return Usage.sum_of((self, other))
 
 
 _TOKEN_FIELDS = frozenset(

@@ -78,6 +78,7 @@ def test_totals_never_add_the_subsets_and_count_what_is_unknown(calls: list[Usag
     assert whole.calls_unknown == sum(not call.known for call in calls)
     assert whole.known == all(call.known for call in calls)
     assert (whole.unknown_calls is None) == whole.known
+    assert Usage.sum_of(calls) == whole
 
 
 def test_unknown_usage_is_not_zero() -> None:

@@ -13,6 +13,8 @@ __all__ = ["MAX_VALUE_DEPTH", "FrozenDict", "FrozenList", "freeze", "thaw"]
 MAX_VALUE_DEPTH: Final = 100
 """The deepest nesting of a JSON value kept in a model; ``[]`` has depth 1."""
 
+_LEAVES: Final = frozenset({str, int, float, bool, type(None)})
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -107,9 +109,9 @@ def freeze(value: Any, *, max_depth: int = MAX_VALUE_DEPTH) -> Any:
 def thaw(value: Any) -> Any:
     """Copy a JSON value into plain dicts and lists that may be changed."""
     if isinstance(value, dict):
-        return {key: item if type(item) is str else thaw(item) for key, item in value.items()}
+        return {key: item if type(item) in _LEAVES else thaw(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [thaw(item) for item in value]
+        return [item if type(item) in _LEAVES else thaw(item) for item in value]
     return value
 
 
@@ -136,7 +138,10 @@ def _freeze(value: Any, depth: int) -> Any:
     if isinstance(value, (list, tuple)):
         if depth <= 0:
             raise _NotJsonError
-        return FrozenList([_freeze(item, depth - 1) for item in value])
+        below = depth - 1
+        return FrozenList(
+            [item if type(item) is str and item.isascii() else _freeze(item, below) for item in value]
+        )
     if value is None or isinstance(value, bool):
         return value
     return _text(value) if isinstance(value, str) else _number(value)
