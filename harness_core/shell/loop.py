@@ -336,7 +336,7 @@ class SessionLoop:
         """Make the events and fold each; it follows from the state before it where it names no cause (B-90)."""
         held, state, machine = self._held, self.state, self._machine
         new_id, version, cause_of, evolve = self._ports.ids.uuid7, machine.version, machine.cause, machine.evolve
-        texts = [texts_of(fact) for fact in facts]  # before any is folded: what is refused leaves no trace
+        texts = texts_of(facts)  # before any is folded: what is refused leaves no trace
         seq, timestamp = self._seq + len(held.drafts), self._ports.clock.timestamp()
         for fact, (refs, own_refs_text, payload_text) in zip(facts, texts, strict=True):
             (event_type, payload, _, actor, key), refs_text = fact, own_refs_text

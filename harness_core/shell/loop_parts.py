@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from harness_core.kernel.facts import Decision, Event, Fact
@@ -103,10 +103,20 @@ def wake_those(watchers: Sequence[tuple[Callable[[Any], bool], Any]], state: Any
             flag.set()
 
 
-def texts_of(fact: Fact) -> tuple[dict[str, Any], bytes, bytes]:
-    """The references of a fact that name something, and these and its payload as they are stored."""
-    refs = {name: value for name, value in fact.refs.items() if value is not None}
-    return refs, dumps(refs), dumps(fact.payload)
+def texts_of(facts: Iterable[Fact]) -> list[tuple[dict[str, Any], bytes, bytes]]:
+    """Of each fact the references that name something, its own to add to, and these and its payload as they are stored.
+
+    Facts that are decided together mostly name the same, which is written once then.
+    """
+    texts = []
+    last, named, refs_text = None, dict[str, Any](), b""
+    for fact in facts:
+        if fact.refs != last:
+            last = fact.refs
+            named = {name: value for name, value in last.items() if value is not None}
+            refs_text = dumps(named)
+        texts.append((named.copy(), refs_text, dumps(fact.payload)))
+    return texts
 
 
 def with_cause(refs: bytes, event_id: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from harness_core.kernel.causes import cause_of
@@ -62,10 +63,9 @@ class SessionMachine:
         return decide(command, state, self.definition)
 
     def advance(self, state: SessionState, running: frozenset[str]) -> Decision:
-        calls = _calls(state.visit)
-        command = Advance(running, asked=calls is not None and calls == self._asked)
+        command = Advance(running, asked=self._asked is not None and _calls(state.visit) == self._asked)
         decision = advance(state, self.definition, command, self._state_of_executor(state))
-        requested = sum(fact.type == "role.requested" for fact in decision.facts)
+        requested = len([fact for fact in decision.facts if fact.type == "role.requested"])
         if decision is ASKED or requested:  # it said all that it wants; what it asked for stands in the state next
             self._asked = _calls(state.visit, requested)
         return decision
@@ -176,15 +176,18 @@ def _check_manifest(fact: Fact, blob: Callable[[str], bytes]) -> None:
 def _check_prompt(fact: Fact, blob: Callable[[str], bytes]) -> None:
     """promptHash is computed again from the recorded request (A-65)."""
     request = fact.payload["request"]
-    hasher = PromptHasher(
-        provider=request["model"]["provider"],
-        model_id=request["model"]["modelId"],
-        params=request.get("params") or {},
-        tools={tool["name"]: tool["schemaHash"] for tool in request.get("tools", ())},
-    )
+    hasher = _before_messages(dumps([request["model"], request.get("params"), request.get("tools")])).copy()
     hasher.add_digests(bytes.fromhex("".join(request["messages"])))
     if hasher.hexdigest() != fact.payload["promptHash"]:
         raise VocabularyError("promptHash does not match the request", code="vocabulary.hash")
+
+
+@lru_cache(maxsize=64)
+def _before_messages(said: bytes) -> PromptHasher:
+    """A promptHash without its messages; what comes before them is the same for most questions of a stage."""
+    model, params, tools = loads_trusted(said)
+    hashes = {tool["name"]: tool["schemaHash"] for tool in tools or ()}
+    return PromptHasher(provider=model["provider"], model_id=model["modelId"], params=params or {}, tools=hashes)
 
 
 _HASHED: dict[str, Callable[[Fact, Callable[[str], bytes]], None]] = {

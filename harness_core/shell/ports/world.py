@@ -17,6 +17,7 @@ from .processes import RealProcesses
 __all__ = ["RealClock", "RealIds", "RealProcesses", "RealRandom", "open_gate", "timestamp_of", "ulid_of", "uuid7_of"]
 
 _CHANCES_AT_ONCE = 128
+_VARIANTS = {digit: "89ab"[int(digit, 16) >> 2] for digit in "0123456789abcdef"}
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -29,7 +30,7 @@ def timestamp_of(moment_ms: int) -> str:
 
 def uuid7_of(stamp: int, chance: bytes) -> str:
     """A UUIDv7 (RFC 9562) of a 60-bit stamp (48 bits of milliseconds, 12 of a counter) and eight bytes of chance."""
-    return _uuid7(stamp, _tail_of(chance))
+    return _uuid7(stamp, _tail_of(chance.hex()))
 
 
 def _uuid7(stamp: int, tail: str) -> str:
@@ -41,10 +42,9 @@ def _head_of(moment_ms: int) -> str:
     return f"{moment_ms >> 16:08x}-{moment_ms & 0xFFFF:04x}-7"
 
 
-def _tail_of(chance: bytes) -> str:
-    """The last two groups of a UUID: eight bytes of chance, the first two bits given away to the variant."""
-    digits = chance.hex()
-    return f"{'89ab'[chance[0] >> 6]}{digits[1:4]}-{digits[4:]}"
+def _tail_of(digits: str) -> str:
+    """The last two groups of a UUID: sixteen digits of chance, the first two bits given away to the variant."""
+    return f"{_VARIANTS[digits[0]]}{digits[1:4]}-{digits[4:]}"
 
 
 def ulid_of(prefix: str, moment_ms: int, chance: bytes) -> str:
@@ -107,8 +107,8 @@ class RealIds:
         with self._lock:
             self._last = stamp = max((time.time_ns() // 1_000_000) << 12, self._last + 1)
             if not self._tails:  # one call to the system for many ids
-                drawn = os.urandom(8 * _CHANCES_AT_ONCE)
-                self._tails = [_tail_of(drawn[at : at + 8]) for at in range(0, len(drawn), 8)]
+                drawn = os.urandom(8 * _CHANCES_AT_ONCE).hex()
+                self._tails = [_tail_of(drawn[at : at + 16]) for at in range(0, len(drawn), 16)]
             moment_ms = stamp >> 12
             if moment_ms != self._moment_ms:  # most of a step's ids share it
                 self._moment_ms, self._head = moment_ms, _head_of(moment_ms)
