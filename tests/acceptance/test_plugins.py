@@ -447,8 +447,8 @@ def test_every_plugin_of_the_project_keeps_what_its_manifest_promises() -> None:
     assert len(tried) == len(list(PLUGINS.glob("*/*/harness-plugin.toml"))) > 0
 
 
-HEAVY = ("attr", "pydantic", "yaml", "pluggy", "orjson", "jsonschema_rs", "requests", "peewee", "llama_cpp", "tomllib",
-         "importlib.metadata", "subprocess", "dummy_0", "dummy_99")  # fmt: skip
+HEAVY = ("attr", "pydantic", "yaml", "pluggy", "orjson", "jsonschema_rs", "requests", "peewee", "pysqlite3",
+         "llama_cpp", "tomllib", "importlib.metadata", "subprocess", "dummy_0", "dummy_99")  # fmt: skip
 
 
 def environment(site: Path) -> dict[str, str]:

@@ -366,7 +366,7 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
     found = _python("-X", "importtime", "-m", "harness_core.cli.main", "--help")
     assert found.returncode == 0
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in found.stderr.splitlines()}
-    assert not imported & {"pydantic", "yaml", "jsonschema_rs", "pluggy", "rich", "peewee", "orjson"}
+    assert not imported & {"pydantic", "yaml", "jsonschema_rs", "pluggy", "rich", "peewee", "pysqlite3", "orjson"}
 
 
 def test_a_caller_s_process_keeps_its_own_garbage_collection(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
+import builtins
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+from typing import Any, Final, Protocol
 
-# pysqlite3 where that is newer than Python's own; two libraries must never share a file in one process
-from peewee import PeeweeException
-from peewee import sqlite3 as _sqlite  # type: ignore[attr-defined]
+__all__ = [
+    "Connection",
+    "Cursor",
+    "DatabaseFactory",
+    "DriverError",
+    "IntegrityError",
+    "PeeweeException",
+    "SqliteDatabase",
+]
 
-__all__ = ["Connection", "Cursor", "DatabaseFactory", "DriverError", "IntegrityError", "PeeweeException"]
+_OTHER_DRIVERS: Final = {"MySQLdb", "psycopg", "psycopg2", "psycopg2cffi", "pymysql"}
 
+
+def _peewee() -> ModuleType:
+    """Import peewee without the drivers of other databases: it takes every one that is installed (psycopg: 0.1 s).
+
+    It is nobody else's: who imports peewee gets one with all of them. When somebody has done so, that one is taken.
+    """
+    spec = None if "peewee" in sys.modules else find_spec("peewee")
+    if spec is None or spec.loader is None:
+        import peewee
+
+        return peewee
+    module = module_from_spec(spec)
+    vars(module)["__builtins__"] = {**vars(builtins), "__import__": _import}
+    spec.loader.exec_module(module)
+    return module
+
+
+def _import(name: str, *details: Any) -> Any:
+    if name.partition(".")[0] in _OTHER_DRIVERS:
+        raise ModuleNotFoundError(f"{name} is the driver of another database", name=name)
+    return builtins.__import__(name, *details)
+
+
+_used = _peewee()
+_sqlite = _used.sqlite3  # pysqlite3 where that is newer than Python's own; never two of them on a file in one process
 DriverError: type[Exception] = _sqlite.Error
 IntegrityError: type[Exception] = _sqlite.IntegrityError
+PeeweeException: type[Exception] = _used.PeeweeException
+SqliteDatabase: Callable[..., Any] = _used.SqliteDatabase
 
 
 class Cursor(Protocol):

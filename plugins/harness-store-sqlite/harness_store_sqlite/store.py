@@ -15,7 +15,7 @@ from harness_hookspecs.host import StoreHost
 from harness_hookspecs.store import Backup
 
 from .copying import proved
-from .driver import Connection, DatabaseFactory, DriverError, PeeweeException
+from .driver import Connection, DatabaseFactory, DriverError, PeeweeException, SqliteDatabase
 from .failure import FOLDER_HINT, failure
 from .log import SqliteStore
 from .schema import APPLICATION_ID, CACHES, FORMAT, affected, creation, form, pragmas, steps
@@ -39,8 +39,6 @@ _LIMITS: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 def default_database(uri: str) -> Any:
     """A peewee database for one connection, which threads pass on to each other."""
-    from peewee import SqliteDatabase
-
     return SqliteDatabase(uri, uri=True, thread_safe=False, check_same_thread=False, cached_statements=256)
 
 
