@@ -9,8 +9,8 @@ from harness_core import __version__
 
 __all__ = ["main"]
 
-_GARBAGE_OBJECTS = 50_000
-"""Objects made before garbage is looked for: importing makes tens of thousands, and all of them stay."""
+_GARBAGE_OBJECTS = 200_000
+"""Objects made before garbage is looked for: importing makes a hundred thousand, and all of them stay."""
 
 
 def main(argv: list[str] | None = None) -> int:
