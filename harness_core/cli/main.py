@@ -46,10 +46,11 @@ def _says_version() -> bool:
 def _run(arguments: list[str], *, own_process: bool) -> int:
     from harness_core.shell.ports_streams import writable_results
 
-    from . import door
+    from . import door, pydantic_plugins
 
     if own_process:
         writable_results()
+        pydantic_plugins.look_for_none_where_none_is()
     try:
         return door.run(arguments, own_process=own_process)
     except SystemExit:  # so a command of a surface may end

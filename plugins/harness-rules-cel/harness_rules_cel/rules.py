@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib import metadata
 from types import ModuleType
 from typing import Any, Final
 
@@ -80,6 +79,8 @@ class CelRules:
     @property
     def version(self) -> str:
         """The binding's name and version."""
+        from importlib import metadata
+
         return f"common-expression-language {metadata.version('common-expression-language')}"
 
     def compile(self, text: str, *, roots: Sequence[str]) -> Program:
