@@ -33,7 +33,7 @@ class _Finder:
             return None
         sys.meta_path.remove(self)
         spec = None if _any_is_installed() else PathFinder.find_spec(name, path)
-        return spec and ModuleSpec(name, _Loader(spec), origin=spec.origin)
+        return spec and ModuleSpec(name, _Loader(spec), origin=spec.origin)  # type: ignore[arg-type]  # the protocol
 
 
 class _Loader:

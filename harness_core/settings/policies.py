@@ -1,6 +1,5 @@
 """policies.yaml: what runs by itself, what asks and what never runs, as a frozen model."""
 
-from __future__ import annotations
 
 from typing import Any, Final
 

@@ -1,6 +1,5 @@
 """tools.yaml: which tools are there and how dangerous each is held to be, as a frozen model."""
 
-from __future__ import annotations
 
 from pydantic import Field
 

@@ -1,6 +1,5 @@
 """Kind ``executor``: a pure state machine that decides what a stage asks for next (contract.md)."""
 
-from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Protocol
 

@@ -1,6 +1,5 @@
 """Messages: what models are asked and answer, what it used and what went wrong, as camelCase wire values."""
 
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
@@ -43,7 +42,7 @@ class ErrorEnvelope(WireModel):
     message: Text
     code: Maybe[Text] = None
     stack: Maybe[Text] = None
-    cause: Maybe[ErrorEnvelope] = None
+    cause: Maybe["ErrorEnvelope"] = None
     details: Maybe[JsonObject] = None
 
     @classmethod
@@ -195,7 +194,7 @@ class Usage(WireModel):
         return (0 if self.known else 1) if self.unknown_calls is None else self.unknown_calls
 
     @classmethod
-    def sum_of(cls, usages: Iterable[Usage]) -> Self:
+    def sum_of(cls, usages: Iterable["Usage"]) -> Self:
         """The roll-up of many, which counts the calls that did not report.
 
         Raises:
@@ -212,7 +211,7 @@ class Usage(WireModel):
             unknown_calls=unknown or None,
         )
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: "Usage") -> "Usage":
         """The roll-up of both."""
         return Usage.sum_of((self, other))
 

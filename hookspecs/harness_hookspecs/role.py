@@ -1,6 +1,5 @@
 """Kind ``role``: a task and a context in, a result out; every call to the world goes through the context."""
 
-from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

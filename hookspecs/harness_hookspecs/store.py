@@ -1,6 +1,5 @@
 """Kind ``store``: drafts in, stored events out, in one order that can be proved afterwards."""
 
-from __future__ import annotations
 
 import hashlib
 import re

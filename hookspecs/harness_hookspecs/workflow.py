@@ -4,7 +4,6 @@ The models accept what ``urn:harness:lwir:v1`` accepts; what a schema cannot say
 compiler's. A whole number written as 3.0 is read as 3, which is the same canonical document.
 """
 
-from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
@@ -268,7 +267,7 @@ class ParallelStep(_Executable):
     uses: Literal["parallel"] = "parallel"
     with_: ParallelWith
     output: Maybe[StepOutput] = None
-    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=50)]
+    steps: Annotated[tuple["Step", ...], Field(min_length=1, max_length=50)]
 
 
 Step = Annotated[AiGenerateStep | CodeRunStep | ToolCallStep | DecisionStep | ParallelStep, Field(discriminator="uses")]
@@ -285,7 +284,7 @@ class Workflow(WireModel):
     output: OutputContract
     permissions: Permissions
     limits: Maybe[Limits] = None
-    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=200)]
+    steps: Annotated[tuple["Step", ...], Field(min_length=1, max_length=200)]
 
 
 class PlanFinding(WireModel):

@@ -1,6 +1,5 @@
 """The rules, set under ``plugins.settings.policy``, as frozen models."""
 
-from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self

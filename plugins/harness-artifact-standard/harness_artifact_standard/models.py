@@ -4,7 +4,6 @@ The bounds of :class:`ReleaseNotes` are small on purpose: the longest reply they
 is 160 tokens of SmolLM2 at two characters a token, and English has nearly five.
 """
 
-from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 

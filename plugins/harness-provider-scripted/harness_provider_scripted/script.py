@@ -1,6 +1,5 @@
 """The text of a script goes in, checked replies come out, and for a request the one reply that answers it."""
 
-from __future__ import annotations
 
 import re
 from collections.abc import Iterator

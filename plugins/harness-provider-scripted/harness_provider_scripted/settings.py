@@ -1,6 +1,5 @@
 """The keys of a scripted entry in models.yaml, as a frozen model."""
 
-from __future__ import annotations
 
 from typing import Annotated
 
