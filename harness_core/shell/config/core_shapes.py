@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib import resources
+from pkgutil import get_data
 from typing import Any
 
 from harness_core.settings import FILES
@@ -17,7 +17,7 @@ __all__ = ["file_shapes", "homes", "read_schema", "top_shapes"]
 @cache
 def read_schema(file: str) -> dict[str, Any]:
     """Read a published schema from the package; it is generated from the models, and a test compares the two."""
-    found: dict[str, Any] = json.loads(resources.files("harness_core.schemas").joinpath(file).read_bytes())
+    found: dict[str, Any] = json.loads(get_data("harness_core.schemas", file) or b"")
     return found
 
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_hookspecs.errors import StoreCorrupt, StoreError
@@ -200,6 +199,8 @@ def _create(path: Path, database: DatabaseFactory) -> None:
 @contextmanager
 def _draft_of(path: Path) -> Iterator[Path]:
     """A file beside it, one a call and not one a process, of which nothing is left in the end."""
+    from tempfile import mkstemp
+
     handle, name = mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
     os.close(handle)
     draft = Path(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from harness_hookspecs.kit.paths import decode_path, encode_path
@@ -59,6 +58,8 @@ def judged(named: Named, changed: frozenset[str], exists: Callable[[str], bool])
 
 
 def _finding(code: str, named: Named, message: str, changed: frozenset[str]) -> Finding:
+    from difflib import get_close_matches  # seldom needed
+
     close = get_close_matches(named.path, sorted(changed), n=1, cutoff=0.7)
     shown = close or sorted(changed)[:_HINTED]
     more = f" and {len(changed) - len(shown)} more" if not close and len(changed) > len(shown) else ""
