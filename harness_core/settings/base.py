@@ -1,6 +1,5 @@
 """The common ground of all settings: the frozen pydantic base, the trust marks and the small named types."""
 
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 

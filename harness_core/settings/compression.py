@@ -1,6 +1,5 @@
 """compression.yaml: what of a model's context the assembled items may take, as a frozen model."""
 
-
 from pydantic import Field
 
 from .base import OK, Settings, Tokens

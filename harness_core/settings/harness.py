@@ -1,6 +1,5 @@
 """harness.yaml: who plays which part, where the log lies and how far a run may go, as a frozen model."""
 
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Literal

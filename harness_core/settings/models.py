@@ -1,6 +1,5 @@
 """models.yaml: which models there are, what each can do and which one is taken, as a frozen model."""
 
-
 from typing import Annotated, Literal
 
 from pydantic import Field

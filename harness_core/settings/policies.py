@@ -1,6 +1,5 @@
 """policies.yaml: what runs by itself, what asks and what never runs, as a frozen model."""
 
-
 from typing import Any, Final
 
 from pydantic import Field, model_validator

@@ -1,6 +1,5 @@
 """stages.yaml: the stages, what each may do and where each leads, and the personas, as a frozen model."""
 
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal

@@ -1,6 +1,5 @@
 """tools.yaml: which tools are there and how dangerous each is held to be, as a frozen model."""
 
-
 from pydantic import Field
 
 from harness_hookspecs.value import Table

@@ -6,7 +6,6 @@ things stand in the blob store: a field that ends in ``_ref``, ``manifestHash`` 
 ``request.messages`` is the lower-case SHA-256 of the content there.
 """
 
-
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field

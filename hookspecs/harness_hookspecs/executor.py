@@ -1,6 +1,5 @@
 """Kind ``executor``: a pure state machine that decides what a stage asks for next (contract.md)."""
 
-
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field

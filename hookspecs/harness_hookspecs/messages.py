@@ -1,6 +1,5 @@
 """Messages: what models are asked and answer, what it used and what went wrong, as camelCase wire values."""
 
-
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 

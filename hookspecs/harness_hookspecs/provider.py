@@ -1,6 +1,5 @@
 """Kind ``provider``: messages, tools and parameters in, one answer out; no handle to anything else (B-18)."""
 
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 

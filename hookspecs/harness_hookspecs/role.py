@@ -1,6 +1,5 @@
 """Kind ``role``: a task and a context in, a result out; every call to the world goes through the context."""
 
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable

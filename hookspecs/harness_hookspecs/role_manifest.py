@@ -1,6 +1,5 @@
 """What one role call uses, as camelCase wire values: its hash tells whether a resume would be the same call."""
 
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,6 +1,5 @@
 """Kind ``store``: drafts in, stored events out, in one order that can be proved afterwards."""
 
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,6 +1,5 @@
 """Kind ``validator``: a subject in, an explicit verdict out; a missing verdict is no (invariant I-24)."""
 
-
 from typing import Literal, Protocol
 
 from .host import CancelToken

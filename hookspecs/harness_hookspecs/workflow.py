@@ -4,7 +4,6 @@ The models accept what ``urn:harness:lwir:v1`` accepts; what a schema cannot say
 compiler's. A whole number written as 3.0 is read as 3, which is the same canonical document.
 """
 
-
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator

@@ -1,6 +1,5 @@
 """The rules, set under ``plugins.settings.policy``, as frozen models."""
 
-
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
@@ -18,7 +17,7 @@ _CONDITIONS = ("tool", "tier", "stage", "persona", "args")
 class PolicyRule(BaseModel):
     """One rule; it decides when all that it names fits."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # built with the settings
 
     subject: Literal["tool", "artifact", "inference"] = Field("tool", description="What is to be allowed.")
     tool: Glob | None = Field(None, description="Tool, or artifact type or model, with * and ?.")

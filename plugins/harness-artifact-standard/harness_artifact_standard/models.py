@@ -4,7 +4,6 @@ The bounds of :class:`ReleaseNotes` are small on purpose: the longest reply they
 is 160 tokens of SmolLM2 at two characters a token, and English has nearly five.
 """
 
-
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -27,7 +26,7 @@ FilePath: TypeAlias = Annotated[str, StringConstraints(strict=True, min_length=1
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # a stage uses one of them
 
 
 class ImplementationArtifact(_Body):

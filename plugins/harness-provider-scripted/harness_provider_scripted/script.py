@@ -1,6 +1,5 @@
 """The text of a script goes in, checked replies come out, and for a request the one reply that answers it."""
 
-
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self

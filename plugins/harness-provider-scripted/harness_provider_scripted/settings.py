@@ -1,6 +1,5 @@
 """The keys of a scripted entry in models.yaml, as a frozen model."""
 
-
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
