@@ -16,7 +16,6 @@ from .numbers import Whole
 from .output import emit, json_option, tabled
 from .run import budget_option, follow, on_ask_option, set_option, yolo_of, yolo_options
 from .session_text import Beside, project_names, session_text, short, stage_with_context
-from .waiting import budget_reached
 
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
@@ -96,6 +95,8 @@ def _listed(document: Mapping[str, Any], *, every: bool) -> str:
 @click.pass_context
 def show(ctx: click.Context, session: str, at: int | None) -> None:
     """Show one session."""
+    from .waiting import budget_reached  # with all models of events, which a list does without
+
     with open_host(ctx) as host:
         document = host.session(session, at)
         made = [one for one in host.artifacts(document["id"]) if one["seq"] <= document["last_seq"]]

@@ -369,6 +369,13 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
     assert not imported & {"pydantic", "yaml", "jsonschema_rs", "pluggy", "rich", "peewee", "pysqlite3", "orjson"}
 
 
+def test_a_list_of_sessions_makes_no_models_of_events(tmp_path: Path) -> None:
+    found = _python("-X", "importtime", *HARNESS, "sessions", "list", cwd=tmp_path)
+    imported = {line.rpartition("|")[2].strip() for line in found.stderr.splitlines()}
+    assert (found.returncode, found.stdout[:11]) == (0, "no sessions")
+    assert "harness_store_sqlite.reader" in imported and "harness_hookspecs.events" not in imported
+
+
 def test_a_caller_s_process_keeps_its_own_garbage_collection(capsys: pytest.CaptureFixture[str]) -> None:
     before = gc.get_threshold(), gc.get_freeze_count()
     assert main(["plugins", "list"]) == 0
