@@ -25,7 +25,8 @@ NAME = "startup"
 
 IMPORTS = {
     "bare": "pass",
-    "libraries": "import peewee, pydantic, orjson",
+    # Where psycopg is installed peewee takes as long again to load it, which is none of the three.
+    "libraries": "import sys; sys.modules['psycopg'] = None; import peewee, pydantic, orjson",
     "ours": "import harness_store_sqlite.store; from harness_core import Host",
 }
 COMMANDS = {
