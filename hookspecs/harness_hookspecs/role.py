@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from pydantic import ConfigDict, Field, TypeAdapter, field_validator
+from pydantic import Field, field_validator
 
 from .host import CancelToken, Ports
 from .messages import ArtifactRef, ChatInput, ErrorEnvelope, OracleResponse, ToolCallRequest
@@ -140,20 +140,20 @@ RoleResult = Annotated[
     Field(discriminator="kind"),
 ]
 
-_AT_FIRST_USE = ConfigDict(defer_build=True)
-_TASK: TypeAdapter[Any] = TypeAdapter(RoleTask, config=_AT_FIRST_USE)
-_RESULT: TypeAdapter[Any] = TypeAdapter(RoleResult, config=_AT_FIRST_USE)
-
 
 def parse_task(value: Any) -> RoleTask:
     """Parse the wire form of a task; raises pydantic's ``ValidationError`` naming the four kinds."""
-    task: RoleTask = _TASK.validate_python(value)
+    from .role_kinds import TASK
+
+    task: RoleTask = TASK.validate_python(value)
     return task
 
 
 def parse_result(value: Any) -> RoleResult:
     """Parse the wire form of a result; raises pydantic's ``ValidationError`` for anything else."""
-    result: RoleResult = _RESULT.validate_python(value)
+    from .role_kinds import RESULT
+
+    result: RoleResult = RESULT.validate_python(value)
     return result
 
 

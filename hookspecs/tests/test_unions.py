@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -112,3 +114,29 @@ def test_each_result_round_trips_byte_for_byte_and_has_no_other_fields(kind: str
 def test_what_is_none_of_the_five_results_is_refused(wire: Any) -> None:
     with pytest.raises(ValidationError):
         parse_result(wire)
+
+
+SIDE_BY_SIDE = """
+import threading, pydantic.type_adapter as adapters
+from harness_hookspecs.role import parse_result
+build, built, start = adapters.create_schema_validator, [], threading.Barrier(8)
+
+def counted(*details, **more):
+    built.append(1)
+    return build(*details, **more)
+
+def parse():
+    start.wait()
+    parse_result({"kind": "delegate_to_default"})
+
+adapters.create_schema_validator = counted
+threads = [threading.Thread(target=parse) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(built))
+"""
+
+
+def test_who_parse_side_by_side_build_each_union_once() -> None:
+    done = subprocess.run([sys.executable, "-c", SIDE_BY_SIDE], check=True, capture_output=True, text=True)
+    assert done.stdout == "2\n"
