@@ -30,6 +30,7 @@ from tests.reference import one_stage, write_site
 
 VERSIONS = [folder for folder in FOLDER.iterdir() if (folder / "blobs").is_dir()]
 HISTORIES = [pytest.param(one, name, id=f"{one.name}-{name}") for one in VERSIONS for name in names(one)]
+pytestmark = pytest.mark.gate("G12")
 READS = {"read", "head", "snapshot", "blob"}
 
 
@@ -82,8 +83,10 @@ def test_a_recorded_session_folds_to_the_very_document_it_had_and_nobody_is_call
 @pytest.mark.inv("I-11")
 @pytest.mark.parametrize(("version", "name"), HISTORIES)
 def test_a_recorded_session_verifies_and_is_decided_and_simulated_to_the_very_events_it_has(
-    version: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nobody: Counter[str]
+    version: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nobody: Counter[str],
+    record_property: Any,
 ) -> None:
+    record_property("histories", 1)
     history = read_history(version, name)
     stream, last = history.events[0].stream, history.events[-1]
     store: Any = stored(history, tmp_path)

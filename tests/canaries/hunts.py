@@ -6,20 +6,29 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import pytest
+
 from harness_core.kernel.evolve import evolve
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.snapshot import snapshot_of
 from harness_core.kernel.state import SessionState
+from harness_core.kernel.upcast import UPCASTERS
 from harness_core.shell import snapshots
 from harness_core.shell.machine import SessionMachine
 from harness_core.shell.redaction import MARK, ChunkRedactor, Redactor
 from harness_core.shell.snapshots import fold_on
+from harness_executor_agent.executor import AgentExecutor
+from harness_executor_agent.step import request_id, task
 from harness_hookspecs.contracts.rules import failing_rules
 from harness_hookspecs.contracts.store import StoreContract
 from harness_hookspecs.errors import HarnessError, Refused
-from harness_hookspecs.store import Draft, Store
+from harness_hookspecs.events import EVENTS
+from harness_hookspecs.executor import Fail, Finish, Outcome, Request, RoleCall, StageInput
+from harness_hookspecs.kit import codec
+from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Store
+from harness_store_memory.log import chained
 from harness_store_memory.settings import Settings
-from harness_store_memory.store import open_store
+from harness_store_memory.store import MemoryStore, open_store
 from harness_tool_filesystem import paths
 from tests.reference import Site
 from tests.simulation.storm import CALM, CANCEL, CRASH, DENIED, FOREIGN, JUMPS, Weather, judged, play
@@ -82,6 +91,81 @@ def newer(site: Site, seed: int) -> Iterable[Any]:
 _THEN = "2026-01-01T00:00:00.000Z"
 
 
+# ------------------------------------------------------------------------------------------------ an older version
+
+_CHANGED = "retry.scheduled"
+"""The type that is taken to have had another form in version 1."""
+
+
+def _older(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {"visit": payload["visit_id"], **{name: value for name, value in payload.items() if name != "visit_id"}}
+
+
+def _today(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {"visit_id": payload["visit"], **{name: value for name, value in payload.items() if name != "visit"}}
+
+
+def _rewritten(store: Store, stream: str) -> None:
+    """All of the log as the older version would have written it."""
+    assert isinstance(store, MemoryStore)
+    written = store._log.streams[stream]
+    drafts = []
+    for event in written.events:
+        draft = Draft(*event[3:10])
+        if event.type == _CHANGED and event.version == 2:
+            draft = draft._replace(version=1, payload=codec.dumps(_older(codec.loads(event.payload))))
+        drafts.append(draft)
+    written.events[:] = chained(stream, Head(0, GENESIS_HASH), written.events[0].position - 1, drafts)
+    written.head = Head(len(drafts), written.events[-1].hash)
+
+
+def older(site: Site, seed: int) -> Iterable[Any]:
+    """Between two owners the log becomes one of an older version, which the next owner reads as of today."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EVENTS, _CHANGED, EVENTS[_CHANGED]._replace(version=2))
+        patch.setitem(UPCASTERS, (_CHANGED, 1), _today)
+        try:
+            return _in(CALM._replace(between=_rewritten))(site, seed)
+        except KeyError as error:  # what is missing in the older form
+            return [error]
+
+
+# ------------------------------------------------------------------------------------------------------- branches
+
+
+class _Hasty:
+    """An executor with two calls side by side that would go on with the one that has ended first."""
+
+    def start(self, given: StageInput) -> Any:
+        return {"given": given.to_wire(), "first": None}
+
+    def apply(self, state: Any, outcome: Outcome) -> Any:
+        return {**state, "first": state["first"] or outcome.to_wire()}
+
+    def next(self, state: Any) -> tuple[Request, ...]:
+        if first := state["first"]:
+            error = first.get("error") or {}
+            return (Finish(output=first["value"]) if first["ok"] else Fail(code=error["code"], message="Failed."),)
+        asked = task(state["given"])
+        where = asked["stepContext"]
+        names = [f"{request_id(state['given'])}.{branch}" for branch in range(2)]
+        return tuple(
+            RoleCall(
+                request_id=name, role="worker.ai-generate", task=asked, step_path=where["stepPath"],
+                visit_index=where["visitIndex"],
+            )
+            for name in names
+        )  # fmt: skip
+
+
+def branches(site: Site, seed: int) -> Iterable[Any]:
+    """Whatever an executor has in mind, nothing follows from a part of what was asked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("start", "apply", "next"):
+            patch.setattr(AgentExecutor, name, getattr(_Hasty, name))
+        return calm(site, seed)
+
+
 # ---------------------------------------------------------------------------------------------- contracts
 
 
@@ -125,6 +209,8 @@ HUNTS: Mapping[str, Hunt] = {
     "stale snapshot": stale,
     "snapshots": cached,
     "newer": newer,
+    "older": older,
+    "branches": branches,
     "contract": contract,
     "chunks": chunks,
     "paths": ways,

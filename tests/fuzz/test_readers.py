@@ -165,9 +165,10 @@ def _fed(target: Target, chance: Random) -> Iterator[bytes]:
         yield mutated(target.corpus, chance)
 
 
+@pytest.mark.gate("G7")
 @pytest.mark.inv("I-8", "I-25", "I-32")
 @pytest.mark.parametrize("name", TARGETS)
-def test_no_bytes_break_a_reader_or_hold_it_up(name: str) -> None:
+def test_no_bytes_break_a_reader_or_hold_it_up(name: str, record_property: Any) -> None:
     seed = int.from_bytes(os.urandom(4))
     chance, target = Random(seed), TARGETS[name]
     outcomes = {"read": 0, "refused": 0}
@@ -183,3 +184,5 @@ def test_no_bytes_break_a_reader_or_hold_it_up(name: str) -> None:
             pytest.fail(f"seed {seed}: {type(error).__name__}: {error} from {data[:2000]!r}")
         assert time.process_time() - begin < HANG_SECONDS, f"seed {seed}: {data[:2000]!r}"
     assert min(outcomes.values()) > 0, outcomes  # both ways were taken
+    record_property("targets", 1)
+    record_property("inputs", sum(outcomes.values()))

@@ -21,7 +21,8 @@ from harness_hookspecs.errors import IllegalMove
 from tests.reference import REFERENCE, Site, calls, one_stage, says, write_reference, write_site
 from tests.simulation.storm import CRASH, FOREIGN, MEMORY, Played, Weather, judged, play, unlimited, write_storm
 
-MANY = 20 if os.environ.get("HARNESS_TEST_PROFILE") == "deep" else 1
+pytestmark = pytest.mark.gate("G4")
+MANY = 25 if os.environ.get("HARNESS_TEST_PROFILE") == "deep" else 1
 SEEDS = range(50 * MANY)
 
 
@@ -57,7 +58,8 @@ def played(site: Site) -> dict[int, Played]:
 
 
 @pytest.mark.inv("I-17", "I-18")
-def test_fifty_seeds_give_many_orders_and_one_end(played: dict[int, Played]) -> None:
+def test_fifty_seeds_give_many_orders_and_one_end(played: dict[int, Played], record_property: Any) -> None:
+    record_property("seeds", len(played))
     for seed, one in played.items():
         check(one, seed)
     assert len({one.state_hash for one in played.values()}) == 1
@@ -74,8 +76,9 @@ def test_a_seed_plays_the_same_session_event_for_event(site: Site, played: dict[
 
 
 @pytest.mark.inv("I-3", "I-4")
-def test_a_head_that_somebody_else_moves_loses_nothing_and_repeats_no_effect(site: Site) -> None:
-    for seed in SEEDS[:25]:
+def test_a_head_that_somebody_else_moves_loses_nothing_and_repeats_no_effect(site: Site, record_property: Any) -> None:
+    record_property("seeds", 25 * MANY)
+    for seed in range(25 * MANY):
         played = play(site, seed, FOREIGN, text=REFERENCE)
         check(played, seed)
         assert sum(event.type == "effect.ignored" for event in played.events) == 4, seed
@@ -91,7 +94,10 @@ def _cancel(ports: SimulatedPorts, host: Host, found: str) -> None:
 
 
 @pytest.mark.inv("I-17", "I-20")
-def test_a_cancel_at_any_instant_gives_one_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancel_at_any_instant_gives_one_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Any
+) -> None:
+    record_property("seeds", 100 * MANY)
     replies = [calls(("slow", {"seconds": 0.001, "note": "a"}), ("keyed", {"note": "b"})), says("done", delay_ms=1)]
     site = write_site(tmp_path, stages=one_stage(), replies=replies, harness=MEMORY).enter(monkeypatch)
     with Host.open(site.project) as host:
@@ -111,7 +117,8 @@ def test_a_cancel_at_any_instant_gives_one_end(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.inv("I-1", "I-15", "I-16", "I-17")
-def test_a_crash_at_any_boundary_breaks_nothing(tmp_path: Path) -> None:
+def test_a_crash_at_any_boundary_breaks_nothing(tmp_path: Path, record_property: Any) -> None:
+    record_property("seeds", 40 * MANY)
     with unlimited() as patch:
         site = write_storm(tmp_path).enter(patch)
         for seed in range(40 * MANY):

@@ -59,11 +59,14 @@ def lines_of(process: subprocess.Popen[str]) -> IO[str]:
 # --------------------------------------------------------------------------------------------- processes
 
 
+@pytest.mark.gate("G6")
 @pytest.mark.req("B-89")
 @pytest.mark.inv("I-3")
 @pytest.mark.inv("I-4")
 @pytest.mark.parametrize("streams", [1, PROCESSES], ids=["to_one_stream", "each_to_its_own"])
-def test_eight_processes_append_a_thousand_events_each(tmp_path: Path, store: SqliteStore, streams: int) -> None:
+def test_eight_processes_append_a_thousand_events_each(
+    tmp_path: Path, store: SqliteStore, streams: int, record_property: Any
+) -> None:
     assert "No command fails on lock contention" in CASES["BR-015"]["right"]
     names = [f"session:{number % streams}" for number in range(PROCESSES)]
     children = [start(tmp_path, name, EVENTS, "NORMAL") for name in names]
@@ -81,7 +84,8 @@ def test_eight_processes_append_a_thousand_events_each(tmp_path: Path, store: Sq
         assert acknowledged[name] == [event.seq for event in events] == list(range(1, len(events) + 1))
         assert [event.position for event in events] == sorted(event.position for event in events)
     assert sum(map(len, acknowledged.values())) == PROCESSES * EVENTS
-    assert max(json.loads(end[-1])["p99_seconds"] for end in ends) < 0.5  # the aim is 0.05 on a quiet machine
+    record_property("appends", PROCESSES * EVENTS)
+    record_property("append_p99_seconds", max(json.loads(end[-1])["p99_seconds"] for end in ends))  # the aim is 0.05
 
 
 @pytest.mark.inv("I-1")

@@ -125,6 +125,7 @@ def lived(host: FakeHost, disk: Any, expected: str) -> dict[str, int]:
     return acknowledged
 
 
+@pytest.mark.gate("G3")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the checkpoint of a close
 @pytest.mark.inv("I-1")
 @pytest.mark.inv("I-2")

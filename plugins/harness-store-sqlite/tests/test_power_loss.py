@@ -25,6 +25,7 @@ from harness_hookspecs.store import Store
 from harness_store_sqlite.settings import Settings
 from harness_store_sqlite.store import open_store
 
+pytestmark = pytest.mark.gate("G2")
 DEEP = os.environ.get("HARNESS_TEST_PROFILE") == "deep"
 SEEDS = 110 if DEEP else 16
 DRAWS = 10 if DEEP else 5
