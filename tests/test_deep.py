@@ -54,6 +54,6 @@ def test_a_test_that_fails_is_told_and_a_run_that_was_broken_off_tells_nothing(t
 
 def test_a_line_takes_the_place_of_the_one_before_it_and_others_stay(tmp_path: Path) -> None:
     file = tmp_path / "deep.jsonl"
-    for done in ({"gate": "G11", "what": "a", "n": 1}, {"gate": "G2", "what": "b", "n": 1}, {"gate": "G11", "what": "a"}):
-        write([done], file)
-    assert lines(file) == [{"gate": "G2", "what": "b", "n": 1}, {"gate": "G11", "what": "a"}]
+    for gate, what, count in (("G11", "a", 1), ("G2", "b", 1), ("G11", "a", 2)):
+        write([{"gate": gate, "what": what, "n": count}], file)
+    assert lines(file) == [{"gate": "G2", "what": "b", "n": 1}, {"gate": "G11", "what": "a", "n": 2}]
