@@ -1,10 +1,11 @@
 """Orders on stdin, one JSON document a line; each is carried out in a process of its own and answered on stdout.
 
-An order ``{"phase", "failpoint", "meanwhile", "crashes"}`` makes a child that plays that phase of the reference session
-in the folder this process was started in, with that ``HARNESS_FAILPOINT``; while a failpoint has stopped it,
-``meanwhile`` is carried out. What the phase gives is printed with how the child ended; a phase that looks at the end
-gives what the checker finds broken, who is told how often an owner has died. ``{"plant"}`` puts a bug in on purpose.
-Children are forked from a process that has imported everything, which makes each cost hundredths of a second.
+An order ``{"phase", "failpoint", "seconds", "meanwhile", "crashes"}`` makes a child that plays that phase of a session
+in the folder this process was started in, with that ``HARNESS_FAILPOINT``; one that has not ended after ``seconds`` is
+killed; while a failpoint has stopped it, ``meanwhile`` is carried out. What the phase gives is printed with how the
+child ended; a phase that looks at the end gives what the checker finds broken, who is told how often an owner has died.
+``{"plant"}`` puts a bug in on purpose. Children are forked from a process that has imported everything, which makes
+each cost hundredths of a second.
 
 A child writes outside of what is under test, as it happens: ``acks`` gets a line for each event it was told of,
 ``asked`` one for each call of the provider.
@@ -76,9 +77,10 @@ def begin(host: Host) -> Any:
 
 
 def answer(host: Host) -> Any:
-    """A person elsewhere approves what waits; nobody runs the session meanwhile."""
-    [item] = host.approvals()
-    host.answer(item["id"], "approve", digest=item["digest"])
+    """A person elsewhere approves all that waits; nobody runs the session meanwhile."""
+    for item in host.approvals():
+        if host.store.posted(f"answer:{item['id']}") is None:
+            host.answer(item["id"], "approve", digest=item["digest"])
     return host.session("@last")
 
 
@@ -94,8 +96,7 @@ def finish(host: Host) -> Any:
         for waiting in document["waiting"]:
             if waiting["kind"] == "in_doubt":
                 _settle(host, waiting["id"])
-            elif host.store.posted(f"answer:{waiting['id']}") is None:
-                answer(host)
+        answer(host)
         document = resume(host)
     return look(host)
 
@@ -169,7 +170,7 @@ def _play(order: Mapping[str, Any]) -> dict[str, Any]:
     try:
         host = _open()
         with host:
-            document = dict(PHASES[order["phase"]](host))
+            document = dict(PHASES[order["phase"].partition(" ")[0]](host))
             if order["phase"] in ("finish", "look"):
                 document["broken"] = broken(host, document, order.get("crashes", 0))
             reached = dict(host._ports.failpoints.reached)
@@ -189,6 +190,8 @@ def _carry_out(order: Mapping[str, Any]) -> dict[str, Any]:
         os._exit(0)
     os.close(writer)
     meanwhile = _while_stopped(order["meanwhile"], child) if "meanwhile" in order else {}
+    if "seconds" in order and not select.select([reader], [], [], order["seconds"])[0]:
+        os.kill(child, signal.SIGKILL)
     text = _read(reader, child)
     status = os.waitpid(child, 0)[1]
     return {"killed": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0, **json.loads(text or "{}"), **meanwhile}

@@ -8,18 +8,33 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from harness_core.shell.ports.failpoints import FAILPOINTS
-from tests.crash.killing import PHASES, Driver, Reference
+from tests.crash.killing import Driver, Reference
+from tests.crash.workflows import WORKFLOWS
 from tests.reference import HARNESS, REFERENCE, Site, one_stage, says, write_reference, write_site
+
+DEEP = os.environ.get("HARNESS_TEST_PROFILE") == "deep"
+INSTANTS = 40 if DEEP else 2
+"""So many kills at random in each phase."""
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
     with Driver(write_reference(tmp_path_factory.mktemp("reference"), probes=False)) as driver:
         yield Reference(driver)
+
+
+@pytest.fixture(scope="module", params=WORKFLOWS)
+def shape(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
+    """A session of each shape."""
+    modes = ("skip-inference",) if request.param == "fan" else ("skip-inference", "simulate")
+    with Driver(WORKFLOWS[request.param](tmp_path_factory.mktemp(request.param))) as driver:
+        yield Reference(driver, modes)
 
 
 def test_the_reference_session_reaches_every_failpoint(reference: Reference) -> None:
@@ -30,21 +45,36 @@ def chosen(count: int) -> list[int]:
     """Which of the times a boundary is reached are tried: all of them in the deep profile, else both ends and some
     between, so that every boundary is tried in every phase within the minutes a submission has."""
     every = list(range(1, count + 1))
-    if os.environ.get("HARNESS_TEST_PROFILE") == "deep":
-        return every
-    return sorted({*every[:2], *every[4::5], *every[-1:]})
+    return every if DEEP else sorted({*every[:1], *every[6::7], *every[-1:]})
 
 
+@pytest.mark.gate("G1")
 @pytest.mark.req("A-83", "B-16")
 @pytest.mark.inv("I-1", "I-16")
 @pytest.mark.parametrize("name", FAILPOINTS)
-def test_killed_at_any_boundary_it_ends_the_same(reference: Reference, name: str) -> None:
-    for phase in PHASES:
-        for nth in chosen(reference.reached[phase].get(name, 0)):
-            ended = reference.disturbed(phase, f"{name}@{nth}:kill")
+def test_killed_at_any_boundary_it_ends_the_same(shape: Reference, name: str, record_property: Any) -> None:
+    kills = 0
+    for phase in shape.reached:
+        for nth in chosen(shape.reached[phase].get(name, 0)):
+            ended = shape.disturbed(phase, f"{name}@{nth}:kill")
             # Side by side calls may share a commit, then there are fewer of them than in the undisturbed run.
             assert ended["killed"] == signal.SIGKILL or nth > 1, ended
-            reference.check(1)
+            kills += ended["killed"] == signal.SIGKILL
+            shape.check(1)
+    record_property("kills", kills)
+
+
+@pytest.mark.gate("G1")
+@pytest.mark.inv("I-1", "I-16")
+def test_killed_at_any_instant_it_ends_the_same(shape: Reference, record_property: Any) -> None:
+    chance, kills = Random(1), 0
+    for phase in shape.reached:
+        seconds = shape.disturbed(phase)["seconds"]
+        for _ in range(INSTANTS):
+            ended = shape.disturbed(phase, seconds=chance.uniform(0.0, seconds))
+            kills += ended["killed"] == signal.SIGKILL
+            shape.check(1)
+    record_property("kills", kills)
 
 
 @pytest.mark.inv("I-18", "I-20")
@@ -85,7 +115,7 @@ def test_an_unkeyed_effect_without_a_result_is_in_doubt_until_somebody_says(
 @pytest.mark.inv("I-20")
 @pytest.mark.parametrize("name", FAILPOINTS)
 def test_an_error_at_any_boundary_is_told_and_the_session_goes_on_later(reference: Reference, name: str) -> None:
-    for phase in PHASES:
+    for phase in reference.reached:
         for nth in chosen(min(1, reference.reached[phase].get(name, 0))):
             ended = reference.disturbed(phase, f"{name}@{nth}:raise")
             assert ended["error"] == "failpoint.raised"

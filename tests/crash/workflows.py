@@ -1,0 +1,74 @@
+"""An empty folder in, a place with a session of one shape out: the shapes that are killed at every boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.reference import Site, calls, says, write_reference, write_site
+
+__all__ = ["WORKFLOWS"]
+
+_TOOLS: Mapping[str, Any] = {"tools": {"effects": {"probes": False}}}
+_UNAVAILABLE = {"error": {"code": "provider.unavailable"}}
+
+
+def _line(root: Path) -> Site:
+    """Two stages, one after the other."""
+    return write_reference(root, probes=False)
+
+
+def _fan(root: Path) -> Site:
+    """Calls of every class side by side, one that asks, and an artifact that somebody has to approve."""
+    stages = {
+        "initial": "work",
+        "stages": {
+            "work": {
+                "role": "worker", "task": "Do the work.", "allowed_tools": ["effects"],
+                "approvals": {"artifact": "required"}, "on_success": "completed", "on_failure": "failed",
+            }
+        },
+    }  # fmt: skip
+    slow = ("slow", {"note": "d", "seconds": 0.01, "deaf": True})
+    keyed, unkeyed = [("keyed", {"note": note}) for note in "bc"], ("unkeyed", {"note": "e"})
+    replies = [
+        calls(("pure", {"note": "a"}), *keyed, slow, unkeyed),
+        calls(("network", {"note": "f"})),
+        says("The report."),
+    ]
+    return write_site(root, stages=stages, replies=_numbered("work", replies), tools=_TOOLS)
+
+
+def _loop(root: Path) -> Site:
+    """A stage that is come back to and tried again after an error, and prose where JSON is asked for."""
+    stages = {
+        "initial": "make",
+        "stages": {
+            "make": {
+                "role": "worker", "task": "Make it.", "allowed_tools": ["effects"], "on_success": "check",
+                "on_failure": "failed", "retry": {"strategy": "corrective", "max_attempts": 3},
+            },
+            "check": {
+                "role": "checker", "task": "Check it.", "allowed_tools": ["effects"], "on_failure": "failed",
+                "transitions": [{"when": "visit.index < 1", "goto": "make"}, {"when": "true", "goto": "completed"}],
+            },
+        },
+    }  # fmt: skip
+    prose = {"text": "Prose.", "usage": says("")["usage"]}
+    replies = [
+        {"when": {"stage": "make", "attempt": 1}, **_UNAVAILABLE},
+        *_numbered("make", [
+            calls(("keyed", {"note": "a"})), calls(("unkeyed", {"note": "b"})), prose, says("Made."),
+        ], attempt=2),
+        *_numbered("check", [calls(("network", {"note": "c"})), says("Checked.")]),
+    ]
+    return write_site(root, stages=stages, replies=replies, tools=_TOOLS)
+
+
+def _numbered(stage: str, replies: list[dict[str, Any]], **when: int) -> list[dict[str, Any]]:
+    """The replies of one turn each."""
+    return [{**reply, "when": {"stage": stage, "turn": turn, **when}} for turn, reply in enumerate(replies, 1)]
+
+
+WORKFLOWS: Mapping[str, Callable[[Path], Site]] = {"line": _line, "fan": _fan, "loop": _loop}
