@@ -397,7 +397,9 @@ class Host:
             Refused: ``approval.digest``: the answer is about something else; ``approval.decision``: not a decision.
             IllegalMove: ``state.final``: its session has ended.
         """
-        found = find_approval(approval_id, self.approvals(history=True))
+        # one that waits and is named in full is found without a look into each session that has ended
+        waiting = [item for item in self.approvals() if item["id"] == approval_id]
+        found = find_approval(approval_id, waiting or self.approvals(history=True))
         self._opened.learn_secrets(self.store, found["session_id"])
         said = None if say is None else recordable(say, "what is said", code="config.say")
         body = answer_body(found["id"], decision, digest=digest, by=person(by), say=said)

@@ -465,3 +465,22 @@ def test_a_tier_is_lowered_only_where_the_policies_say_that_it_may(play: Any, na
     session = play(*ASK_ONCE, tools=lowered, policies={**POLICIES, "allow_tier_lowering": True})
     assert session.run()["status"] == "completed"
     assert "approval.requested" not in session.types()
+
+
+def test_a_question_is_found_without_a_look_into_sessions_that_have_ended(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = play(*ASK_ONCE)
+    for _ in range(3):
+        found = session.run()["id"]
+        session.answer(session.pending()[0])
+        session.resume()
+    waiting = session.run()["id"]
+    [item] = session.pending()
+    looked_at, read = set(), session.host.store.read
+    monkeypatch.setattr(
+        type(session.host.store), "read", lambda _, stream, **more: looked_at.add(stream) or read(stream, **more)
+    )
+    session.answer(item)
+    assert found != waiting
+    assert looked_at <= {f"session:{waiting}"}
