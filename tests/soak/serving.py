@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import select
 import sys
 import time
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,8 +39,8 @@ class Serving:
     def __init__(self) -> None:
         self.told: list[tuple[int, str]] = []
         self.broken: list[Broken] = []
-        self.held: list[dict[str, float]] = []
-        self.append_seconds: list[float] = []
+        self.held: dict[str, array[float]] = defaultdict(lambda: array("d"))  # notes must hardly take room themselves
+        self.append_ms: Counter[int] = Counter()
         self.payload_bytes = 0
         self.process = psutil.Process()
 
@@ -51,7 +54,8 @@ class Serving:
         assert document["status"] == "completed", document
         self.broken += self._judged(host, document)
         EFFECTS.write_bytes(b"")
-        self.held.append(self._holds(host))
+        for name, value in self._holds(host).items():
+            self.held[name].append(value)
 
     def _judged(self, host: Host, document: Mapping[str, Any]) -> tuple[Broken, ...]:
         stream = f"session:{document['id']}"
@@ -95,7 +99,7 @@ class Serving:
             try:
                 return append(*args, **options)
             finally:
-                self.append_seconds.append(time.perf_counter() - begin)
+                self.append_ms[math.ceil((time.perf_counter() - begin) * 1000)] += 1
 
         return timed
 
@@ -116,12 +120,11 @@ def main(count: int) -> None:
         for _ in _turns(count):
             serving.serve(host)
         stats = dict(host.store_stats())
-    serving.append_seconds.sort()
-    p99 = serving.append_seconds[len(serving.append_seconds) * 99 // 100]
+    took_ms = sorted(serving.append_ms.elements())
     found = {
         "broken": serving.broken,
-        "held": serving.held,
-        "append_p99_seconds": p99,
+        "held": {name: list(values) for name, values in serving.held.items()},
+        "append_p99_seconds": took_ms[len(took_ms) * 99 // 100] / 1000,
         "events": stats["persisted"]["events"],
         "payload_bytes": serving.payload_bytes + stats["content_bytes"],
         "file_bytes": Path(stats["file"]).stat().st_size,
