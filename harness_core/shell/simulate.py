@@ -357,9 +357,11 @@ class _Simulation:
 
     def is_asking(self, approval_id: str) -> bool:
         """Whether somebody is being asked: until the record says that the call suspends."""
-        event, asked = self.record.next, self.state.approvals[approval_id].payload
-        suspends = event is not None and event.type == "role.suspended" and event.refs
-        return not suspends or suspends.get("role_call_id") != asked.get("role_call_id")
+        run = self._runs[self.state.approvals[approval_id].payload["role_call_id"]]
+        suspends = self.record.suspends(run.answers.role_call_id, run.answers.buffered)
+        if suspends is not None and suspends.payload["wait_id"] != approval_id:
+            self.ports.clock.sleep(_MOMENT_SECONDS)  # of several questions the one that it names is given up first
+        return suspends is None
 
 
 def _is_of_role(event: Event) -> bool:

@@ -106,6 +106,13 @@ class Record:
         ahead = self.ahead(role_call_id, event_type)
         return (one for one in ahead if suspends is None or one.seq < suspends.seq)
 
+    def suspends(self, role_call_id: str, buffered: set[int]) -> Event | None:
+        """The suspension of a role call, when it is next but for the ends that are written with it."""
+        event = next((one for one in self.events[self.seq :] if one.seq not in buffered), None)
+        if event is None or event.type != "role.suspended" or event.refs.get("role_call_id") != role_call_id:
+            return None
+        return event
+
     def model_call(self, role_call_id: str, turn: int, taken: set[int]) -> Event | None:
         """The intent of a model call of that turn that has happened and waits for its answer; the latest of each call,
         since one whose answer was lost is asked again."""

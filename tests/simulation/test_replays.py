@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_core import Host
-from tests.reference import Site
-from tests.simulation.storm import CALM, CANCEL, CRASH, DENIED, FOREIGN, JUMPS, Weather, play, unlimited, write_storm
+from tests.reference import Site, calls, one_stage, payloads, says, write_site
+from tests.simulation.storm import (
+    CALM,
+    CANCEL,
+    CRASH,
+    DENIED,
+    FOREIGN,
+    JUMPS,
+    MEMORY,
+    Weather,
+    play,
+    unlimited,
+    write_storm,
+)
 
 WEATHERS: Mapping[str, tuple[Weather, Sequence[int]]] = {
     "calm": (CALM, range(3)),
@@ -37,3 +50,23 @@ def test_a_session_of_any_weather_comes_out_the_same_when_it_is_simulated(site: 
             report: Mapping[str, Any] = host.replay(played.stream.removeprefix("session:"), "simulate")
         assert (report["diverged"], report["equal"], report["events"]) == (None, True, len(played.events)), seed
         assert report["state_hash"] == played.state_hash, seed
+
+
+@pytest.mark.req("B-97")
+def test_questions_that_were_asked_side_by_side_and_beside_other_calls_are_given_up_as_they_were(
+    tmp_path: Path,
+) -> None:
+    asked = [("network", {"note": note}) for note in "ab"]
+    replies = [calls(*asked, ("slow", {"note": "c", "seconds": 0.002, "line": "after"})), says("done")]
+    named = set()
+    with unlimited() as patch:
+        site = write_site(tmp_path, stages=one_stage(), replies=replies, harness=MEMORY).enter(patch)
+        for seed in range(12):
+            played = play(site, seed)
+            with Host.open(site.project) as host:
+                report: Mapping[str, Any] = host.replay(played.stream.removeprefix("session:"), "simulate")
+            assert (report["diverged"], report["equal"]) == (None, True), seed
+            [suspended] = payloads(played.events, "role.suspended")
+            [*ids] = [asked["approval_id"] for asked in payloads(played.events, "approval.requested")]
+            named.add(ids.index(suspended["wait_id"]))
+    assert named >= {0, 1}  # now the one, now the other
