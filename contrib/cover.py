@@ -25,8 +25,10 @@ FOLDERS: Sequence[str] = (
     *(f"plugins/harness-store-{store}/harness_store_{store}" for store in STORES),
 )
 TESTS: Sequence[str] = (
-    "tests/kernel", "tests/acceptance", *(f"plugins/harness-store-{store}/tests" for store in STORES),
+    "tests/kernel", "tests/acceptance", "tests/cli/test_diff.py", "tests/cli/test_looks.py", "tests/cli/test_next.py",
+    *(f"plugins/harness-store-{store}/tests" for store in STORES),
     "--ignore", "plugins/harness-store-sqlite/tests/test_power_loss.py",  # thousands of times the same branches
+    "--deselect", "tests/acceptance/test_plugins.py::test_a_list_imports_no_plugin_and_little_else",  # nor coverage.py
 )  # fmt: skip
 MUST = {"branches_percent": 95}
 COUNTS = ("covered_branches", "num_branches", "covered_lines", "num_statements")
@@ -51,7 +53,7 @@ def _coverage(*words: str) -> int:
 def _files() -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "coverage.json"
-        _coverage("json", "-q", "-o", str(report))
+        _coverage("json", "-q", "--ignore-errors", "-o", str(report))  # of copies of the program that are gone by now
         files: Mapping[str, Any] = json.loads(report.read_text(encoding="utf-8"))["files"]
         return files
 

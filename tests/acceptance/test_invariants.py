@@ -215,6 +215,74 @@ def _spent(log: Log) -> int:
     return log.change(log.at("budget.settled"), tokens=19)
 
 
+def _elsewhere(log: Log, event_type: str) -> int:
+    """An event says that it belongs to another stage visit and role call, of which there is nothing."""
+    index = log.at(event_type)
+    refs = json.loads(log.events[index][0].refs)
+    named = {name: "nowhere" for name in ("role_call_id", "stage_visit_id") if name in refs}
+    return log.envelope(index, refs=dumps({**refs, **named}))
+
+
+def _beside(log: Log, index: int, event_type: str, nth: int = 0, **payload: Any) -> int:
+    """An event of another type stands right before that one, and in the same place; gives its seq."""
+    draft = log.events[index][0]
+    log.events.insert(index, [draft._replace(id=f"{draft.id[:-4]}ffa{nth}", type=event_type), payload])
+    return index + 1
+
+
+def _doubted(log: Log, tool: str, nth: int = 0) -> int:
+    """A call of that tool that has just been started is said to be in doubt."""
+    index = log.at("harness.tool_call.started", toolName=f"effects_{tool}")
+    draft, started = log.events[index]
+    role_call_id = json.loads(draft.refs)["role_call_id"]
+    payload = {
+        "effect_id": effect_id(role_call_id, started["callId"], 1), "role_call_id": role_call_id,
+        "call_id": started["callId"], "tool_name": started["toolName"], "args_digest": started["argsDigest"],
+    }  # fmt: skip
+    return _beside(log, index + 1, "effect.in_doubt", nth, **payload)
+
+
+def _settled(log: Log, tool: str, nth: int = 0) -> int:
+    """And that it is settled."""
+    index = log.at("harness.tool_call.started", toolName=f"effects_{tool}")
+    draft, started = log.events[index]
+    effect = effect_id(json.loads(draft.refs)["role_call_id"], started["callId"], 1)
+    return _beside(log, index + 1, "effect.settled", nth, effect_id=effect, outcome="happened", by="me", kind="person")
+
+
+def _refused_before(log: Log) -> int:
+    """A call that has failed already is started."""
+    index = log.at("harness.tool_call.started")
+    kept = {name: log.events[index][1][name] for name in ("callId", "caller", "toolName", "args", "turn")}
+    return _beside(log, index, "harness.tool_call.failed", **kept, error={"name": "E", "message": "m"}) + 1
+
+
+def _another_tools(log: Log) -> int:
+    return log.change(log.at("harness.tool_call.succeeded"), toolName="effects_network")
+
+
+def _asked_again(log: Log) -> int:
+    """A question that has its answer is put once more."""
+    return log.again(log.at("harness.model.called"), at=log.at("budget.settled") + 1)
+
+
+def _started_after_all(log: Log) -> int:
+    index = log.at("harness.tool_call.started", effectClass="keyed")
+    return log.again(index, at=log.at("harness.tool_call.succeeded", callId=log.events[index][1]["callId"]) + 1)
+
+
+def _without(log: Log, dropped: str, found: str, nth: int = 0) -> int:
+    """An event is missing; gives the seq of the one that misses it."""
+    log.drop(log.at(dropped, nth))
+    return log.at(found, nth) + 1
+
+
+def _left_to_nowhere(log: Log) -> int:
+    """The last rule does not end the session, and it ends as completed."""
+    log.change(log.at("transition.taken", 1), target="failed")
+    return log.at("session.completed") + 1
+
+
 CHANGES: dict[str, tuple[str, Callable[[Log], int]]] = {
     "an event in the middle of a batch": ("I-2", lambda log: log.again(log.at("harness.model.responded"))),
     "a reservation without its call": ("I-2", lambda log: log.drop(log.at("harness.model.called"))),
@@ -275,6 +343,36 @@ CHANGES: dict[str, tuple[str, Callable[[Log], int]]] = {
         "I-25", lambda log: log.change(log.at("harness.tool_call.started"), toolName="effects_network"),
     ),
     "tokens counted twice": ("I-27", _spent),
+    "an end of a call of nobody": ("I-20", lambda log: _elsewhere(log, "harness.tool_call.succeeded")),
+    "a call of nobody": ("I-20", lambda log: _elsewhere(log, "harness.tool_call.started")),
+    "a question of nobody": ("I-20", lambda log: _elsewhere(log, "harness.model.called")),
+    "an answer to nobody": ("I-20", lambda log: _elsewhere(log, "harness.model.responded")),
+    "a reservation twice": ("I-27", lambda log: log.again(log.at("budget.reserved"))),
+    "a question with nothing reserved": ("I-27", lambda log: _without(log, "budget.reserved", "harness.model.called")),
+    "a settlement with nothing reserved": ("I-27", lambda log: _without(log, "budget.reserved", "budget.settled")),
+    "a question after its answer": ("I-16", _asked_again),
+    "another question under the same id": (
+        "I-16", lambda log: log.again(log.at("harness.model.called"), promptHash="0" * 64),
+    ),
+    "a start after a failure": ("I-17", _refused_before),
+    "a start after a result": ("I-16", _started_after_all),
+    "a result of another tool": ("I-17", _another_tools),
+    "a doubt about what can be repeated": ("I-16", lambda log: _doubted(log, "keyed")),
+    "a doubt twice": ("I-17", lambda log: max(_doubted(log, "unkeyed"), _doubted(log, "unkeyed", 1)) + 1),
+    "a settlement of what can be repeated": ("I-16", lambda log: _settled(log, "keyed")),
+    "a settlement twice": ("I-17", lambda log: max(_settled(log, "unkeyed"), _settled(log, "unkeyed", 1)) + 1),
+    "a rule of another visit": ("I-24", lambda log: _elsewhere(log, "transition.taken")),
+    "a second rule": ("I-24", lambda log: log.again(log.at("transition.taken"))),
+    "a stage left without a rule": ("I-20", lambda log: _without(log, "transition.taken", "stage.left")),
+    "a stage left elsewhere": ("I-20", lambda log: _elsewhere(log, "stage.left")),
+    "an end that no rule leads to": ("I-24", _left_to_nowhere),
+    "an attempt of another visit": ("I-6", lambda log: _elsewhere(log, "retry.scheduled")),
+    "a pass that does not say of what": (
+        "I-24", lambda log: log.change(log.at("validation.passed", level="payload"), body_ref=None),
+    ),
+    "a pass of another visit": ("I-24", lambda log: _elsewhere(log, "artifact.accepted")),
+    "an artifact of another visit": ("I-21", lambda log: _elsewhere(log, "artifact.proposed")),
+    "an artifact accepted twice": ("I-24", lambda log: log.again(log.at("artifact.accepted"))),
     "another prompt": ("I-40", lambda log: log.change(log.at("harness.model.called"), promptHash="0" * 64)),
 }  # fmt: skip
 
