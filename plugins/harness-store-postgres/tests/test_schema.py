@@ -203,3 +203,12 @@ def test_an_old_server_is_refused(settings: Settings, host: FakeHost, monkeypatc
     with pytest.raises(StoreError) as caught:
         open_store(settings, host)
     assert caught.value.code == "store.server_version"
+
+
+@pytest.mark.inv("I-14")
+def test_content_that_is_not_what_its_digest_says_is_given_to_nobody(opened: Any, log: Any) -> None:
+    store, digest = opened(), "ab" * 32
+    log(rf"INSERT INTO blobs (digest, content) VALUES ('\x{digest}', 'other')")
+    with pytest.raises(StoreCorrupt) as caught:
+        store.blob(digest)
+    assert (caught.value.code, caught.value.where) == ("store.changed", digest)

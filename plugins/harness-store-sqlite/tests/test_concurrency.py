@@ -340,3 +340,40 @@ def test_whoever_is_to_lead_next_knows_it_before_anybody_can_leave(store: Sqlite
     first.join(10)
     second.join(10)
     assert led and led[0]
+
+
+# ------------------------------------------------------------------------------------------- interruptions
+
+
+class Interrupted:
+    """A turn whose wait is broken off by a signal, at once or in the moment in which the turn has come."""
+
+    def __init__(self, store: Any, comes: bool) -> None:
+        self._writer, self._comes, self._waits = store._writer, comes, False
+
+    def acquire(self) -> None:
+        if self._waits:
+            if self._comes:
+                self._writer._hand_over()
+            raise KeyboardInterrupt
+        self._waits = True
+
+    def release(self) -> None:
+        """Whoever waits has gone."""
+
+
+@pytest.mark.inv("I-38")
+@pytest.mark.parametrize("comes", [False, True], ids=["while it waits", "as its turn comes"])
+def test_whoever_is_interrupted_while_others_write_holds_nobody_up_and_writes_nothing(
+    store: SqliteStore, comes: bool
+) -> None:
+    writer = store._writer
+    new_lock, writer._new_lock = writer._new_lock, lambda: Interrupted(store, comes)  # type: ignore[assignment,return-value]
+    writer._leading = True  # somebody writes
+    with pytest.raises(KeyboardInterrupt):
+        store.append(STREAM, [draft(1)], expected_seq=0)
+    writer._new_lock = new_lock
+    if not comes:
+        writer._hand_over()  # who wrote has ended
+    assert store.append(STREAM, [draft(2)], expected_seq=0)[0].seq == 1
+    assert [event.seq for event in proved(store, STREAM)] == [1]

@@ -430,3 +430,14 @@ def test_a_log_that_is_written_to_for_longer_grows_once(host: FakeHost) -> None:
     store.close()
     assert not wal.exists()
     assert (host.data_dir / "harness.db").stat().st_size < 262_144
+
+
+@pytest.mark.inv("I-14")
+def test_content_that_is_not_what_its_digest_says_is_given_to_nobody(host: FakeHost) -> None:
+    file, digest = filled(host), "ab" * 32
+    change(file, f"INSERT INTO blobs (digest, size, deflated, content) VALUES (x'{digest}', 5, 0, x'6f74686572')")
+    store = open_store(QUICK, host)
+    with pytest.raises(StoreCorrupt) as caught:
+        store.blob(digest)
+    assert (caught.value.code, caught.value.where) == ("store.changed", digest)
+    store.close()
