@@ -465,7 +465,7 @@ class Host:
         if session_id is not None:
             looked_at = [self.find(session_id)]
         else:
-            every = self.sessions(every_project=every_project)
+            every = self._documents(every_project=every_project)
             looked_at = [one["id"] for one in every if history or one["status"] not in FINAL]
         return views.approvals(self.store, looked_at, history=history)
 
@@ -485,8 +485,9 @@ class Host:
             raise NotFound(f"a session is named by a text, not by {session_id!r}", code="session.not_found")
         if session_id in self._owned:
             return session_id
-        known = [document["id"] for document in self.sessions()]
-        every = [document["id"] for document in self.sessions(every_project=True)]
+        ours = encode_path(self._opened.project)
+        named = sorted(((one["id"], one["project"] == ours) for one in self._documents()), reverse=True)
+        known, every = [one for one, mine in named if mine], [one for one, _ in named]
         try:
             return views.find_session(session_id, known, every, in_project=has_project(self._opened.project))
         except NotFound as error:
@@ -516,9 +517,14 @@ class Host:
 
     def sessions(self, *, every_project: bool = False) -> Sequence[Mapping[str, Any]]:
         """The documents of this project's sessions, newest first; an index is read, not the logs."""
-        documents = [loads_trusted(summary) for _, summary in self.store.summaries()]
-        mine = [d for d in documents if every_project or d["project"] == encode_path(self._opened.project)]
-        return [freeze(d) for d in sorted(mine, key=lambda d: d["id"], reverse=True)]
+        documents = self._documents(every_project=every_project)
+        return [freeze(d) for d in sorted(documents, key=lambda d: d["id"], reverse=True)]
+
+    def _documents(self, *, every_project: bool = True) -> Iterator[dict[str, Any]]:
+        """The documents one after the other: of many sessions they are more than needs be kept in mind."""
+        ours = encode_path(self._opened.project)
+        documents = (loads_trusted(summary) for _, summary in self.store.summaries())
+        return (one for one in documents if every_project or one["project"] == ours)
 
     def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:
         """One session's document, as of seq ``at`` when given.
