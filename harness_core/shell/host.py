@@ -48,6 +48,7 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 
 FOLLOW_LOOK_SECONDS = 0.25
 
+_ID_CHARACTERS = 36  # of a UUID
 _BY_OPERATOR = {"reason": "operator"}
 
 
@@ -483,7 +484,7 @@ class Host:
 
         if not isinstance(session_id, str):
             raise NotFound(f"a session is named by a text, not by {session_id!r}", code="session.not_found")
-        if session_id in self._owned:
+        if session_id in self._owned or self._is_whole(session_id):
             return session_id
         ours = encode_path(self._opened.project)
         named = sorted(((one["id"], one["project"] == ours) for one in self._documents()), reverse=True)
@@ -492,6 +493,11 @@ class Host:
             return views.find_session(session_id, known, every, in_project=has_project(self._opened.project))
         except NotFound as error:
             raise (error.code == "session.not_found" and removed_session(self.store, session_id)) or error from None
+
+    def _is_whole(self, session_id: str) -> bool:
+        """Whether it is the whole id of a session, which is found without a look at all others."""
+        fits = session_id.isascii() and len(session_id) == _ID_CHARACTERS
+        return fits and self.store.head(f"session:{session_id}").seq > 0
 
     def events(
         self, session_id: str, *, after: int = 0, follow: bool = False, types: str = "*"

@@ -188,3 +188,19 @@ def test_a_session_as_of_an_event_that_it_has_not_is_not_found(
 def test_every_mode_of_a_replay_stands_where_it_is_asked_for(mode: str) -> None:
     for place in (harness_hookspecs.host.Host.replay, replay_session):
         assert f"``{mode}``" in str(place.__doc__)
+
+
+def test_a_session_named_in_full_is_found_without_a_look_at_the_others(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = play(says("done"))
+    found = session.run()["id"]
+
+    def look(store: Any) -> Any:
+        raise AssertionError("all sessions were looked at")
+
+    monkeypatch.setattr(type(session.host.store), "summaries", look)
+    assert session.host.find(found) == found
+    for named in (found[:8], found.upper(), "\ud800" * 36):
+        with pytest.raises(AssertionError):
+            session.host.find(named)
