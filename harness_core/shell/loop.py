@@ -55,8 +55,7 @@ class SessionLoop:
         self._watchers: list[tuple[Callable[[Any], bool], Any]] = []
         self._kept: dict[str, None] = {}  # digests this loop has stored, the latest ones
         self._error: BaseException | None = None
-        self.stopped = False
-        self._turning = False
+        self.stopped = self._turning = False
         self._turns = 0
         self.state = machine.new_state()
         self._seq = 0  # of the last committed event
@@ -186,6 +185,12 @@ class SessionLoop:
         self._let_go(self._take(), self._ended())
         self.wake()
 
+    def forget(self) -> None:
+        """Let go of whom a stopped loop tells, for they hold it too; a turn that is under way still tells them."""
+        if self.stopped and self.between_turns():
+            self._hooks = LoopHooks(lambda effect: None)
+            self._due = DueEffects(bool)
+
     def _ended(self) -> BaseException:
         return self._error or not_run()
 
@@ -265,11 +270,9 @@ class SessionLoop:
 
     def _take(self) -> list[Ticket]:
         tickets: list[Ticket] = []
-        try:
-            while self._inbox:
+        with suppress(IndexError):  # it is empty; and a turn and stop() may both empty it
+            while True:
                 tickets.append(self._inbox.popleft())
-        except IndexError:  # a turn and stop() may both empty it
-            pass
         return tickets
 
     def _turn(self, tickets: list[Ticket]) -> list[Any]:
@@ -360,8 +363,7 @@ class SessionLoop:
         return bool(held.drafts) and (held.waits or not effects or len(held.drafts) >= _MAX_HELD)
 
     def _commit(self) -> None:
-        held = self._held
-        if not held.drafts:
+        if not (held := self._held).drafts:
             return
         self._hooks.committing(held.events)
         summary = self._machine.summary(self.state, held.events)
@@ -373,8 +375,7 @@ class SessionLoop:
             taken=held.taken or None,
             summary=summary,
         )
-        self._held = Batch()
-        self._riding = []
+        self._held, self._riding = Batch(), []
         self._seq = stored[-1].seq
         self._kept.update(dict.fromkeys(held.blobs))
         while len(self._kept) > _MAX_KEPT:

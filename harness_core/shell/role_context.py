@@ -40,16 +40,39 @@ class Durability:
         self._recorder.note(self._redactor.text(text), self._redactor.value(facts))
 
 
+class CodeCalls:
+    """The calls that a role's own code makes, told apart from equal ones by counting them (A-73).
+
+    It knows nothing of the context that holds the tools: with a way back, each role call would be garbage that only a
+    look at all objects finds.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, recorder: RoleCallRecorder) -> None:
+        self._dispatcher, self._recorder = dispatcher, recorder
+        self._made: dict[tuple[str, str, str], int] = {}
+
+    def make(self, name: str, args: Mapping[str, Any], scope: str) -> ToolOutcome:
+        """One call."""
+        self._recorder.check_open()
+        plain = self._dispatcher.redacted(thaw(args))
+        key = (scope, name, digest(plain))
+        nth = self._made[key] = self._made.get(key, -1) + 1
+        record = self._recorder.journal.code_tool(key, nth)
+        call_id = derive("call", self._recorder.role_call_id, *key, nth)
+        call = ToolCall(call_id, "code", name, plain, scope=scope, call_index=nth, args_digest=key[2])
+        return self._dispatcher.run(call, record)
+
+
 class BoundRoleTool:
     """One tool as a role's code calls it (caller ``code``)."""
 
-    def __init__(self, tool: Tool, context: CallContextOfRole) -> None:
-        self._tool, self._context = tool, context
+    def __init__(self, tool: Tool, calls: CodeCalls) -> None:
+        self._tool, self._calls = tool, calls
         self.description = tool.spec.description
         self.input_schema: Mapping[str, Any] = tool.spec.input_schema
 
     def execute(self, args: Mapping[str, Any], *, scope: str = "") -> Any:
-        outcome = self._context.call_from_code(self._tool.name, args, scope)
+        outcome = self._calls.make(self._tool.name, args, scope)
         if not outcome.ok:
             raise ToolError(outcome.value["error"], code=outcome.value["code"])
         return outcome.value
@@ -77,12 +100,12 @@ class CallContextOfRole:
     mounts: Sequence[Any] = ()
     bash_capabilities: Any = None
     tools: Mapping[str, BoundRoleTool] = attrs.field(init=False)
-    _code_calls: dict[tuple[str, str, str], int] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.durability, Durability):
             raise HarnessError("a role context needs a durability sink", code="role.no_durability")
-        self.tools = {name: BoundRoleTool(tool, self) for name, tool in self.dispatcher.site.tools.items()}
+        calls = CodeCalls(self.dispatcher, self.call_recorder)
+        self.tools = {name: BoundRoleTool(tool, calls) for name, tool in self.dispatcher.site.tools.items()}
 
     @property
     def recorder(self) -> Durability:
@@ -101,21 +124,7 @@ class CallContextOfRole:
         turn = self.model.turn_of(call.call_id) or self.model.last_turn
         if turn is None:
             raise RoleError("a role passes a model's calls on after it asked one", code="role.no_model_turn")
-        return ToolCall(call.call_id, "model", call.tool_name, self._clean(call.args), turn=turn)
-
-    def call_from_code(self, name: str, args: Mapping[str, Any], scope: str) -> ToolOutcome:
-        """One call by the role's own code, told apart from equal ones by counting them (A-73)."""
-        self.call_recorder.check_open()
-        plain = self._clean(args)
-        key = (scope, name, digest(plain))
-        nth = self._code_calls[key] = self._code_calls.get(key, -1) + 1
-        record = self.call_recorder.journal.code_tool(key, nth)
-        call_id = derive("call", self.call_recorder.role_call_id, *key, nth)
-        call = ToolCall(call_id, "code", name, plain, scope=scope, call_index=nth, args_digest=key[2])
-        return self.dispatcher.run(call, record)
-
-    def _clean(self, args: Any) -> Any:
-        return self.dispatcher.redacted(thaw(args))
+        return ToolCall(call.call_id, "model", call.tool_name, self.dispatcher.redacted(thaw(call.args)), turn=turn)
 
     def _run_model_call(self, call: ToolCall) -> ToolOutcome:
         record = self.call_recorder.recorded_tool(call.call_id, call.name, call.args)
@@ -140,7 +149,8 @@ class CallContextOfRole:
         tasks = [self.ports.spawn(work, name="tool") for _ in range(min(self.parallel_tools, len(calls)))]
         for task in tasks:
             task.join()
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
+        stops = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        if stops:
+            outcomes.clear()  # else what is raised and the frames that it went through hold each other
+            raise stops.pop(0)
         return [outcome for outcome in outcomes if isinstance(outcome, ToolOutcome)]

@@ -262,6 +262,7 @@ class OwnedSession:
             return
         self._closed = True
         with ExitStack() as then:  # the last one first, and each of them whatever breaks at one
+            then.callback(self._let_go)
             then.callback(self._lock.release)
             if self._performer is not None:
                 then.callback(self._performer.services.deadlines.close)
@@ -270,6 +271,11 @@ class OwnedSession:
             then.callback(self.loop.stop)  # before both: how work answers the cancel is no result (see interrupt)
             self._rested = self.loop.quiescent()  # work that is cut off here leaves nothing under way either
             self._leave.cancel("closed")
+
+    def _let_go(self) -> None:
+        """Cut the ways back to here, or what a session held would stay until somebody looks at all objects."""
+        self.loop.forget()
+        self._performer = None
 
     def _accept(self, drift: Drift) -> None:
         """Record what a role call was started with and is no more, which neither configuration nor versions show."""

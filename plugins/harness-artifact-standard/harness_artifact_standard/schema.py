@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -16,11 +18,16 @@ _MAX_PATH_CHARACTERS: Final = 255
 
 
 def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The model's schema with every reference replaced by what it points to."""
+    """The model's schema with every reference replaced by what it points to; the caller's own."""
+    plain: dict[str, Any] = json.loads(_written(model))
+    return plain
+
+
+@cache
+def _written(model: type[BaseModel]) -> str:
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
-    plain = _plain(schema, definitions)
-    return dict(plain)
+    return json.dumps(_plain(schema, definitions))
 
 
 def _plain(value: Any, definitions: Mapping[str, Any]) -> Any:
