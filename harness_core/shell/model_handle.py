@@ -66,10 +66,11 @@ class _Question(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """A provider's answer as the role is given it, and its wire form, of which its event is made."""
+    """A provider's answer as the role is given it, and as it is recorded: in its event and in its message."""
 
     given: OracleResponse
-    wire: dict[str, Any]
+    response: dict[str, Any]
+    content: bytes
 
 
 class BoundModel:
@@ -256,18 +257,10 @@ class BoundModel:
         return self._responded(called, answer.value, timing)
 
     def _responded(self, called: Mapping[str, Any], answered: _Answer, timing: dict[str, Any]) -> OracleResponse:
-        answer, wire = answered
+        answer, response, content = answered
         self._took(answer, called["turn"])
-        content = canonical({"role": "assistant", "content": wire["content"]})
-        message_ref = sha256(content).hex()
         usage = answer.usage
         spent = usage.total_tokens if usage.known else max(usage.total_tokens, called.get("reservedTokens", 0))
-        response: dict[str, Any] = {
-            "toolCalls": wire.get("toolCalls", []),
-            "finishReason": answer.finish_reason,
-            "messageRef": message_ref,
-            "usage": wire["usage"],
-        }
         if answer.text:
             response["text"] = answer.text
         payload: dict[str, Any] = {
@@ -284,7 +277,7 @@ class BoundModel:
                 self._recorder.fact("harness.model.responded", payload, actor="model"),
                 self._settled(called, spent, known=usage.known),
             ],
-            {message_ref: content},
+            {response["messageRef"]: content},
         )
         return answer
 
@@ -319,7 +312,14 @@ class BoundModel:
         parts = [part for part in wire["content"] if part["type"] == "tool_call"]
         for part, call_id in zip(parts, renamed, strict=False):
             part["callId"] = call_id
-        return _Answer(OracleResponse.from_wire(wire), wire)
+        content = canonical({"role": "assistant", "content": wire["content"]})
+        response: dict[str, Any] = {
+            "toolCalls": wire.get("toolCalls") or [],
+            "finishReason": wire["finishReason"],
+            "messageRef": sha256(content).hex(),
+            "usage": wire["usage"],
+        }
+        return _Answer(_answer_of(response, content), response, content)
 
     def _failed(self, called: Mapping[str, Any], error: HarnessError) -> HarnessError:
         envelope = dumps(self._recorded_error(error))
@@ -347,17 +347,22 @@ class BoundModel:
         if record.ended_type == "harness.model.failed":
             raise error_told(record.ended["error"])
         response = record.ended["response"]
-        message = loads_trusted(self._recorder.read_blob(response["messageRef"]))
-        wire = {
-            "content": message["content"],
-            "finishReason": response["finishReason"],
-            "usage": response["usage"],
-        }
-        if response.get("toolCalls"):
-            wire["toolCalls"] = response["toolCalls"]
-        answer = OracleResponse.from_wire(wire)
+        answer = _answer_of(response, self._recorder.read_blob(response["messageRef"]))
         self._took(answer, record.intent["turn"])
         return answer
+
+
+def _answer_of(response: Mapping[str, Any], content: bytes) -> OracleResponse:
+    """The answer that a role is given, made from what is recorded of it alone, so that it is the same one in every run:
+    with no tool calls where there is none, and what the message holds in its canonical form."""
+    wire = {
+        "content": loads_trusted(content)["content"],
+        "finishReason": response["finishReason"],
+        "usage": response["usage"],
+    }
+    if response.get("toolCalls"):
+        wire["toolCalls"] = response["toolCalls"]
+    return OracleResponse.from_wire(wire)
 
 
 def counted_tokens(provider: CountsTokens, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> int | None:

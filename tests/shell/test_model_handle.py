@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness_core.kernel.commands import Record
+from harness_core.kernel.facts import Event
 from harness_core.shell.deadlines import Deadlines
 from harness_core.shell.journal import Journal
 from harness_core.shell.model_handle import BoundModel, ModelEntry, error_told
@@ -14,31 +15,66 @@ from harness_core.shell.ports import HostPorts
 from harness_core.shell.recorder import RoleCallRecorder
 from harness_core.shell.redaction import Redactor
 from harness_core.shell.services import ActiveTime, Services
+from harness_hookspecs.errors import ProviderError
 from harness_hookspecs.kit.canonical import digest
+from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.prompt import prompt_hash
-from harness_hookspecs.messages import ChatInput, Message, OracleResponse, TextPart, Usage
+from harness_hookspecs.messages import (
+    ChatInput,
+    Message,
+    OracleResponse,
+    ReasoningPart,
+    RefusalPart,
+    TextPart,
+    ToolCallPart,
+    ToolCallRequest,
+    Usage,
+)
 from harness_hookspecs.provider import CallContext, ModelRequest
+
+YES = OracleResponse(content=(TextPart(text="yes"),), finish_reason="stop", usage=Usage(input_tokens=3))
+LISTS = {"z": 1.0, "a": -0.0, "": 1e22, "\u20ac": [1e-7]}
+"""What its canonical form orders and writes otherwise."""
+ANSWERS = {
+    "calls in the message alone, none named": ((ToolCallPart(call_id="c", tool_name="t", args={}),), ()),
+    "calls in the message alone": ((ToolCallPart(call_id="c", tool_name="t", args={}),), None),
+    "calls with odd arguments": (
+        (ToolCallPart(call_id="c", tool_name="t", args=LISTS),),
+        (ToolCallRequest(call_id="c", tool_name="t", args=LISTS),),
+    ),
+    "nothing": ((), ()),
+    "thought and refused": ((ReasoningPart(text="hm", signature="s"), RefusalPart(text="no")), None),
+}
 
 
 class Answers:
     """A provider that answers anything, and counts nothing."""
 
+    def __init__(self, answer: OracleResponse) -> None:
+        self.answer = answer
+
     def complete(self, request: ModelRequest, call: CallContext) -> OracleResponse:
         request.params["mine"] = True  # type: ignore[index]  # its own, to change as it likes
-        return OracleResponse(content=(TextPart(text="yes"),), finish_reason="stop", usage=Usage(input_tokens=3))
+        return self.answer
 
     def close(self) -> None:
         """Nothing was opened."""
 
 
 class Log:
-    """Stands where the loop would: keeps the payloads of the questions."""
+    """Stands where the loop would: keeps the payloads of the questions, and everything as it would be stored."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
+        self.events: list[Event] = []
+        self.blobs: dict[str, bytes] = {}
 
     def lay_down(self, command: Record, *, durable: bool) -> None:
         self.asked += [fact.payload for fact in command.intent]
+        for fact in (*command.results, *command.intent):
+            payload = loads_trusted(dumps(fact.payload))
+            self.events.append(Event(len(self.events) + 1, "e", fact.type, payload, fact.refs, "", 1))
+        self.blobs.update(command.blobs)
 
     def carry_out(self, ticket: None) -> None:
         """Nothing is said of it."""
@@ -51,12 +87,18 @@ def log() -> Log:
 
 @pytest.fixture
 def model(log: Log, threads: HostPorts) -> BoundModel:
+    return bound(log, threads, YES)
+
+
+def bound(log: Log, ports: HostPorts, answer: OracleResponse) -> BoundModel:
+    """The model of a role call that has recorded what is in the log."""
     loop: Any = log
-    blob: Any = None
-    recorder = RoleCallRecorder(loop, threads, role_call_id="role_1", refs={}, journal=Journal(), read_blob=blob)
-    token, deadlines, active = threads.wait.token(), Deadlines(threads), ActiveTime(threads)
-    services = Services(threads, loop, Redactor(), deadlines, token, token, lambda chunk: None, active)
-    entry = ModelEntry("m", "p", "m-1", (), 1000, {}, Answers(), 1.0)
+    journal = Journal(log.events)
+    read = log.blobs.__getitem__
+    recorder = RoleCallRecorder(loop, ports, role_call_id="role_1", refs={}, journal=journal, read_blob=read)
+    token, deadlines, active = ports.wait.token(), Deadlines(ports), ActiveTime(ports)
+    services = Services(ports, loop, Redactor(), deadlines, token, token, lambda chunk: None, active)
+    entry = ModelEntry("m", "p", "m-1", (), 1000, {}, Answers(answer), 1.0)
     return BoundModel(entry, recorder=recorder, services=services, tools={}, routing=("", "", 1), params={})
 
 
@@ -89,6 +131,29 @@ def test_what_a_role_call_used_is_the_sum_over_its_answers(model: BoundModel) ->
     for _ in range(3):
         model.complete(ask())
     assert model.usage() == Usage(input_tokens=9)
+
+
+@pytest.mark.inv("I-18")
+@pytest.mark.parametrize("what", ANSWERS)
+def test_an_answer_is_the_same_when_it_is_read_from_its_record(threads: HostPorts, log: Log, what: str) -> None:
+    content, calls = ANSWERS[what]
+    answer = OracleResponse(content=content, tool_calls=calls, finish_reason="stop", usage=Usage(known=False))
+    asked = bound(log, threads, answer)
+    given = asked.complete(ask())
+    asked.complete(ask())  # writes what the first came to
+    told = bound(log, threads, YES).complete(ask())
+    assert told == given
+    assert repr(told) == repr(given)  # also the order of keys and the kinds of numbers, which roles make texts of
+
+
+@pytest.mark.inv("I-18")
+def test_an_answer_that_nobody_could_read_from_its_record_is_none(threads: HostPorts, log: Log) -> None:
+    """In canonical form the number is an integer that is not exact, which is refused where it is read."""
+    part = ToolCallPart(call_id="c", tool_name="t", args=1e16)
+    answer = OracleResponse(content=(part,), finish_reason="stop", usage=Usage())
+    with pytest.raises(ProviderError) as live:
+        bound(log, threads, answer).complete(ask())
+    assert live.value.code == "provider.no_answer"
 
 
 def test_a_role_that_changes_the_facts_of_an_error_changes_its_own() -> None:
