@@ -18,6 +18,8 @@ __all__ = ["OMITTED", "CallRecord", "Journal", "recorded_events"]
 OMITTED = "too large"
 """What a recorded failure says in place of arguments that were too large to keep, beside their digest."""
 
+_STANDS_IN = frozenset({"omitted", "sizeBytes", "sha256"})  # a tool's own arguments may have one of the names
+
 
 def recorded_events(request: OpenRequest, store: Store, stream: str) -> list[Event]:
     """What a role call has recorded so far; nothing is read for a call that has recorded nothing."""
@@ -83,8 +85,7 @@ class Journal:
         record = self.by_model.get(call_id)
         if record is None:
             return None
-        known = record.intent.get("argsDigest") or _args_digest(record.intent["args"])
-        if (record.intent["toolName"], known) != (name, digest(args)):
+        if (record.intent["toolName"], _args_digest(record.intent)) != (name, digest(args)):
             raise Diverged(
                 f"call {call_id} is another call than the one recorded at event {record.seq}", seq=record.seq
             )
@@ -162,7 +163,7 @@ class Journal:
             self.by_model[payload["callId"]] = record
             return
         scope = (payload.get("scope") or {}).get("scope", "")
-        key = (scope, payload["toolName"], _args_digest(payload["args"]), payload.get("callIndex") or 0)
+        key = (scope, payload["toolName"], _args_digest(payload), payload.get("callIndex") or 0)
         self.by_code[key] = record
 
     def _ended(self, event: Event, payload: Mapping[str, Any]) -> None:
@@ -173,11 +174,15 @@ class Journal:
         record.ended, record.ended_type = payload, event.type
 
 
-def _args_digest(recorded: Any) -> str:
-    """The digest of a call's arguments, also of those that were too large to be kept."""
-    if isinstance(recorded, Mapping) and recorded.get("omitted") == OMITTED:
-        return str(recorded["sha256"])
-    return digest(recorded)
+def _args_digest(call: Mapping[str, Any]) -> str:
+    """The digest of a recorded call's arguments: the one that its start carries, else what the record of a call that
+    did not run has in their place when they were too large to be kept, else their own."""
+    if known := call.get("argsDigest"):
+        return str(known)
+    args = call["args"]
+    if isinstance(args, Mapping) and args.keys() == _STANDS_IN and args["omitted"] == OMITTED:
+        return str(args["sha256"])
+    return digest(args)
 
 
 _HANDLERS = {
