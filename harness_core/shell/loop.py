@@ -19,7 +19,7 @@ from harness_hookspecs.host import Ports
 from harness_hookspecs.store import Draft, Store
 
 from .due import DueEffects
-from .loop_parts import Batch, LoopHooks, Machine, Ticket, not_run, reason_of, texts_of, wake_those, with_cause
+from .loop_parts import Batch, LoopHooks, Machine, Ticket, drained, not_run, reason_of, texts_of, wake_those, with_cause
 
 __all__ = ["SessionLoop"]
 
@@ -178,11 +178,13 @@ class SessionLoop:
         wake_those(self._watchers, self.state, everybody=self.stopped)
 
     def stop(self, error: BaseException | None = None) -> None:
-        """Refuse everything from now on; waiting callers are refused too, so that none hangs."""
+        """Refuse everything from now on, and begin nothing; waiting callers are refused too, so that none hangs."""
         if not self.stopped:  # what work says that was cut off by the end is no reason for it
             self._error = error and reason_of(error)  # first, so that whoever sees the end sees its reason
         self.stopped = True
-        self._let_go(self._take(), self._ended())
+        for effect in iter(self._due.take, None):
+            self._running.pop(effect.key, None)
+        self._let_go(drained(self._inbox), self._ended())
         self.wake()
 
     def forget(self) -> None:
@@ -220,7 +222,10 @@ class SessionLoop:
             self._start(effects, leave=int(takes_effect and not self._inbox))
             rounds += 1
             if rounds >= _MAX_ROUNDS and self._inbox:
-                self._ports.spawn(self._lead, name="lead")
+                try:
+                    self._ports.spawn(self._lead, name="lead")
+                except BaseException as error:  # no thread is left: those who wait have no leader
+                    self.stop(error)
                 return
 
     def _start(self, effects: list[Any], *, leave: int = 0) -> None:
@@ -242,6 +247,8 @@ class SessionLoop:
         takes it, at the latest the worker who is on the way to what else is due, however long the next effect takes."""
         while (effect := self._due.take()) is not None:
             try:
+                if self.stopped:  # it was due in the turn that the end fell into
+                    raise self._ended()
                 self._due.call_worker()
                 self._put(Ticket(self._hooks.perform(effect), None, durable=False, effect_key=effect.key))
                 if not self._due.is_served():
@@ -253,7 +260,7 @@ class SessionLoop:
     # -- one turn ---
 
     def _round(self) -> list[Any]:
-        tickets = self._take()
+        tickets = drained(self._inbox)
         for ticket in tickets:
             if ticket.effect_key is not None:
                 self._running.pop(ticket.effect_key, None)
@@ -267,13 +274,6 @@ class SessionLoop:
             return []
         self._let_go(tickets)
         return effects
-
-    def _take(self) -> list[Ticket]:
-        tickets: list[Ticket] = []
-        with suppress(IndexError):  # it is empty; and a turn and stop() may both empty it
-            while True:
-                tickets.append(self._inbox.popleft())
-        return tickets
 
     def _turn(self, tickets: list[Ticket]) -> list[Any]:
         """Decide every command and commit; on a moved head fold again and decide once more (contract.md, Events)."""

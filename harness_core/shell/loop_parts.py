@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from harness_core.kernel.facts import Decision, Event, Fact
 from harness_hookspecs.errors import IllegalMove, InternalError
@@ -13,7 +15,12 @@ from harness_hookspecs.store import Draft, StoredEvent
 
 from .ports.interruption import is_interruption
 
-__all__ = ["Batch", "LoopHooks", "Machine", "Ticket", "not_run", "reason_of", "texts_of", "wake_those", "with_cause"]
+__all__ = [
+    "Batch", "LoopHooks", "Machine", "Ticket", "drained", "not_run", "reason_of", "texts_of", "wake_those",
+    "with_cause",
+]  # fmt: skip
+
+T = TypeVar("T")
 
 
 class Machine(Protocol):
@@ -89,6 +96,15 @@ class Batch:
         self.taken: dict[str, int] = {}
         self.waits = False
         self.events: list[Event] = []
+
+
+def drained(waiting: deque[T]) -> list[T]:
+    """All that waits, taken out; others may put more in or take some out meanwhile, and each has one taker."""
+    taken: list[T] = []
+    with suppress(IndexError):
+        while waiting:
+            taken.append(waiting.popleft())
+    return taken
 
 
 def wake_those(watchers: Sequence[tuple[Callable[[Any], bool], Any]], state: Any, *, everybody: bool) -> None:

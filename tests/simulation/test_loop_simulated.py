@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from harness_core.kernel.facts import Decision, Event, Fact
+from harness_core.shell import loop
 from harness_core.shell.loop import SessionLoop
-from harness_core.shell.loop_parts import LoopHooks
+from harness_core.shell.loop_parts import LoopHooks, Ticket
 from harness_core.shell.ports.simulated import SimulatedPorts
 from harness_core.shell.ports.threads import ThreadPorts
 from harness_hookspecs.errors import HarnessError, IllegalMove, InternalError, StoreError
@@ -457,12 +458,12 @@ def test_a_state_that_is_folded_again_is_never_seen_half() -> None:
 
 
 class Scarce(SimulatedPorts):
-    """Ports that have no thread for the n-th effect."""
+    """Ports that have no thread for the n-th of a kind."""
 
-    room = 10
+    kind, room = "effect", 10
 
     def spawn(self, function: Callable[..., object], *args: object, name: str = "worker") -> Any:
-        self.room -= name == "effect"
+        self.room -= name == self.kind
         if self.room < 0:
             raise RuntimeError("can't start new thread")
         return super().spawn(function, *args, name=name)
@@ -472,6 +473,62 @@ def test_a_lack_of_threads_is_heard_by_everyone() -> None:
     for seed in SEEDS:
         with told(f"seed {seed}"), Scarce(seed) as ports:
             _all_hear(World(ports), RuntimeError)
+
+
+def test_a_lack_of_a_thread_for_the_next_leader_is_heard_by_who_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = list[Ticket]()
+
+    def turned(state: State) -> None:
+        if not waiting:
+            waiting.append(world.loop.lay_down(Add("second"), durable=True))
+
+    monkeypatch.setattr(loop, "_MAX_ROUNDS", 1)
+    monkeypatch.setattr(Scarce, "kind", "lead")
+    monkeypatch.setattr(Scarce, "room", 0)
+    with Scarce(1) as ports:
+        world = World(ports)
+        world.loop._hooks = world.loop._hooks._replace(turned=turned)
+        world.loop.flush()
+        assert isinstance(waiting[0].error, RuntimeError)
+        with pytest.raises(RuntimeError):
+            world.loop.carry_out(waiting[0])
+
+
+class Late(SimulatedPorts):
+    """Ports whose workers come only when they are let."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.workers: list[Callable[..., object]] = []
+
+    def spawn(self, function: Callable[..., object], *args: object, name: str = "worker") -> Any:
+        if name != "effect":
+            return super().spawn(function, *args, name=name)
+        self.workers.append(function)
+        return None
+
+
+@pytest.mark.parametrize("when", ["before a worker comes", "in the turn that asks for it"])
+def test_what_is_due_when_the_loop_ends_is_never_begun(when: str) -> None:
+    with Late(1) as ports:
+        world = World(ports)
+        if when == "in the turn that asks for it":
+            world.loop._hooks = world.loop._hooks._replace(turned=lambda state: world.loop.stop())
+        world.loop.submit(Add("item"))
+        world.loop.stop()
+        (worker,) = ports.workers
+        worker()
+        assert world.performed == []
+        assert world.loop.quiescent()
+
+
+def test_an_end_that_no_worker_comes_after_leaves_nothing_under_way() -> None:
+    with Late(1) as ports:
+        world = World(ports)
+        world.loop.submit(Add("item"))
+        assert not world.loop.quiescent()
+        world.loop.stop()
+        assert world.loop.quiescent()
 
 
 def _all_hear(world: World, kind: type[BaseException]) -> None:
