@@ -19,6 +19,7 @@ from harness_hookspecs.errors import CodecError, PluginError
 from harness_hookspecs.kit import json_schema
 from harness_hookspecs.kit.frozen import freeze
 from harness_hookspecs.kit.json_schema import SchemaFault, best_fault, compiled_schema, faults
+from harness_hookspecs.kit.strict import MAX_WRITE_DEPTH
 
 CALL: Mapping[str, Any] = {
     "type": "object",
@@ -285,6 +286,23 @@ def test_a_subclass_of_a_plain_type_is_the_plain_one() -> None:
 def test_what_is_no_json_is_an_error_of_the_codec(value: Any) -> None:
     with pytest.raises(CodecError):
         faults(compiled_schema({**CALL, "type": ["object", "string"]}), value)
+
+
+def nested(levels: int, inmost: Any) -> Any:
+    for _ in range(levels):
+        inmost = [inmost]
+    return inmost
+
+
+@pytest.mark.parametrize("ask", [faults, best_fault])
+@pytest.mark.parametrize("inmost", [1, 2**70], ids=["", "beside what only the library takes"])
+def test_a_value_that_is_nested_too_deeply_is_refused_and_ends_nothing_else(ask: Any, inmost: Any) -> None:
+    compiled = compiled_schema({"items": {"$ref": "#"}, "maximum": 0})
+    assert ask(compiled, nested(MAX_WRITE_DEPTH, inmost))
+    for levels in (MAX_WRITE_DEPTH + 1, 200_000):
+        with pytest.raises(CodecError) as caught:
+            ask(compiled, nested(levels, inmost))
+        assert caught.value.code == "codec.too_deep"
 
 
 def test_faults_are_told_by_place_and_at_most_as_many_as_asked_for() -> None:

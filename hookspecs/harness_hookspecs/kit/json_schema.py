@@ -4,7 +4,8 @@ A schema is checked as a whole when it is compiled: one that is none, and one th
 it, is refused before any value is looked at. A compiled one may be used by many threads. ``format`` is not asserted,
 a ``pattern`` is ECMA's and gives up, against the value, where it would take too long.
 
-Values are what ``codec`` reads and writes: the library follows their nesting on the stack, without a limit.
+The library follows the nesting of a value on the stack, without a limit, and would take the whole process with it: no
+value goes there that is nested more deeply than ``codec`` writes.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import orjson
+
 from harness_hookspecs.errors import CodecError, PluginError
 from harness_hookspecs.kit import codec
 from harness_hookspecs.kit.frozen import freeze
+from harness_hookspecs.kit.strict import MAX_WRITE_DEPTH
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator, ValidationError
@@ -85,7 +89,7 @@ def faults(compiled: Draft202012Validator, value: Any, *, at_most: int = 20, lon
         longest: Characters of a message; of a longer one both ends are kept.
 
     Raises:
-        CodecError: The value is not strict JSON, where the schema looks at it.
+        CodecError: The value is nested too deeply, or is not strict JSON where the schema looks at it.
     """
     errors = _errors(compiled, value)
     if not errors:
@@ -98,7 +102,7 @@ def best_fault(compiled: Draft202012Validator, value: Any) -> SchemaFault | None
     """Say the one fault that helps most: the outermost, and of alternatives what the one that fits best lacks.
 
     Raises:
-        CodecError: The value is not strict JSON.
+        CodecError: As for ``faults``.
     """
     errors = _errors(compiled, value)
     if not errors:
@@ -113,12 +117,26 @@ def best_fault(compiled: Draft202012Validator, value: Any) -> SchemaFault | None
 
 
 def _errors(compiled: Draft202012Validator, value: Any) -> list[ValidationError]:
+    _check_depth(value)
     try:
         if compiled.is_valid(value):
             return []
     except ValueError:  # a subclass of a plain type, or no JSON
         value = freeze(value)
     return list(compiled.iter_errors(value))
+
+
+def _check_depth(value: Any) -> None:
+    try:
+        orjson.dumps(value)  # the quickest way to look through the whole of it, and refuses that depth itself
+    except orjson.JSONEncodeError:  # or for something else, which is the library's to judge
+        waiting = [(value, 1)]
+        while waiting:
+            item, depth = waiting.pop()
+            if isinstance(item, dict | list | tuple):
+                if depth > MAX_WRITE_DEPTH:
+                    raise CodecError("The value is nested too deeply for a schema.", code="codec.too_deep") from None
+                waiting += [(child, depth + 1) for child in (item.values() if isinstance(item, dict) else item)]
 
 
 def _rank(error: ValidationError) -> tuple[int, bool]:
