@@ -507,6 +507,10 @@ class Late(SimulatedPorts):
         self.workers.append(function)
         return None
 
+    def come(self) -> None:
+        """The worker who was called first does what it finds to do."""
+        self.workers.pop(0)()
+
 
 @pytest.mark.parametrize("when", ["before a worker comes", "in the turn that asks for it"])
 def test_what_is_due_when_the_loop_ends_is_never_begun(when: str) -> None:
@@ -516,8 +520,7 @@ def test_what_is_due_when_the_loop_ends_is_never_begun(when: str) -> None:
             world.loop._hooks = world.loop._hooks._replace(turned=lambda state: world.loop.stop())
         world.loop.submit(Add("item"))
         world.loop.stop()
-        (worker,) = ports.workers
-        worker()
+        ports.come()
         assert world.performed == []
         assert world.loop.quiescent()
 
@@ -529,6 +532,41 @@ def test_an_end_that_no_worker_comes_after_leaves_nothing_under_way() -> None:
         assert not world.loop.quiescent()
         world.loop.stop()
         assert world.loop.quiescent()
+
+
+def test_an_outcome_is_taken_however_long_the_next_effect_of_its_worker_takes() -> None:
+    """The worker who was on its way while the outcome was laid down comes in the middle of the next effect."""
+
+    def perform(effect: Part) -> Did | None:
+        if effect.key == "item/1/0":
+            assert "part.done" not in [event.type for event in world.events()]
+            ports.come()
+            taken.extend(json.loads(event.payload)["key"] for event in world.events() if event.type == "part.done")
+        return world.perform(effect)
+
+    taken = list[str]()
+    with Late(1) as ports:
+        world = World(ports)
+        world.loop._hooks = world.loop._hooks._replace(perform=perform)
+        world.loop.submit(Add("item"))
+        while ports.workers:
+            ports.come()
+        assert taken == keys_of("item")[:PARTS]  # the other chain went on to its end meanwhile
+        check_rest(world, ["item"])
+
+
+def test_a_worker_who_comes_to_several_effects_calls_the_next_one_before_it_waits_for_the_disk() -> None:
+    called = list[int]()
+    with Late(1) as ports:
+        world = World(ports, waiting=WAITING["everything waits"])
+        world.loop.submit(Add("item"))
+        ticket = world.loop.lay_down(Add("more"), durable=True)
+        world.loop._hooks = world.loop._hooks._replace(committed=lambda stored: called.append(len(ports.workers)))
+        ports.come()
+        assert called[0] == 1
+        while ports.workers:
+            ports.come()
+        assert world.loop.carry_out(ticket) == "added more"
 
 
 def _all_hear(world: World, kind: type[BaseException]) -> None:
