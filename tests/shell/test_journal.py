@@ -40,6 +40,15 @@ def test_a_call_is_answered_by_its_record(what: str, end: str) -> None:
 
 
 @pytest.mark.inv("I-18")
+@pytest.mark.parametrize("caller", ["model", "code"])
+def test_a_call_that_ran_is_told_by_the_digest_in_its_record_whatever_its_arguments_say(caller: str) -> None:
+    args = {"omitted": OMITTED, "sizeBytes": 300_000, "sha256": "0"}
+    journal = recorded("started", args, caller=caller, argsDigest=digest(args))
+    found = journal.model_tool("c1", "t", args) if caller == "model" else journal.code_tool(("", "t", digest(args)), 0)
+    assert found is not None
+
+
+@pytest.mark.inv("I-18")
 def test_a_call_whose_arguments_were_too_large_to_keep_is_told_by_their_digest() -> None:
     stand_in = {"omitted": OMITTED, "sizeBytes": 300_000, "sha256": digest(LARGE)}
     journal = recorded("failed", stand_in, caller="model", error={"name": "ValidationFailed", "message": "no"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,7 +92,14 @@ def model(log: Log, threads: HostPorts) -> BoundModel:
     return bound(log, threads, YES)
 
 
-def bound(log: Log, ports: HostPorts, answer: OracleResponse) -> BoundModel:
+def shown_tool(name: str, schema_hash: str) -> Any:
+    reference = {"name": name, "schemaHash": schema_hash, "tier": "T0"}
+    return SimpleNamespace(
+        name=name, schema_hash=schema_hash, schema=lambda: name, reference=lambda: reference, shown=dict
+    )
+
+
+def bound(log: Log, ports: HostPorts, answer: OracleResponse, tools: Mapping[str, Any] | None = None) -> BoundModel:
     """The model of a role call that has recorded what is in the log."""
     loop: Any = log
     journal = Journal(log.events)
@@ -99,7 +108,7 @@ def bound(log: Log, ports: HostPorts, answer: OracleResponse) -> BoundModel:
     token, deadlines, active = ports.wait.token(), Deadlines(ports), ActiveTime(ports)
     services = Services(ports, loop, Redactor(), deadlines, token, token, lambda chunk: None, active)
     entry = ModelEntry("m", "p", "m-1", (), 1000, {}, Answers(answer), 1.0)
-    return BoundModel(entry, recorder=recorder, services=services, tools={}, routing=("", "", 1), params={})
+    return BoundModel(entry, recorder=recorder, services=services, tools=tools or {}, routing=("", "", 1), params={})
 
 
 def ask(**more: Any) -> ChatInput:
@@ -123,6 +132,29 @@ def test_a_question_is_recorded_with_its_own_parameters_and_schema_whatever_was_
         assert called["promptHash"] == prompt_hash(
             provider="p", model_id="m-1", params=params, tools={}, messages=messages
         )
+
+
+@pytest.mark.req("A-65")
+def test_a_question_is_recorded_with_its_own_tools_whatever_was_shown_before(log: Log, threads: HostPorts) -> None:
+    hashes = {name: digest(name) for name in ("look", "write")}
+    model = bound(log, threads, YES, tools={name: shown_tool(name, value) for name, value in hashes.items()})
+    for names in (["look"], ["write"], ["look", "write"], [], ["look"]):
+        chat = ask(tools=names)
+        model.complete(chat)
+        tools, messages = {name: hashes[name] for name in names}, chat.to_wire()["messages"]
+        assert log.asked[-1]["promptHash"] == prompt_hash(
+            provider="p", model_id="m-1", params={}, tools=tools, messages=messages
+        )
+
+
+@pytest.mark.req("A-65")
+def test_a_schema_that_a_role_has_changed_since_its_last_question_is_another_one(model: BoundModel, log: Log) -> None:
+    schema: dict[str, Any] = {"const": 1}
+    chat = ask().model_copy(update={"response_schema": schema})
+    for value in (1, 2):
+        schema["const"] = value
+        model.complete(chat)
+        assert log.asked[-1]["request"]["params"]["responseSchemaHash"] == digest({"const": value})
 
 
 @pytest.mark.req("A-68")
