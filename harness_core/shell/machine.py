@@ -21,6 +21,7 @@ from harness_core.kernel.state import SessionState, Visit
 from harness_hookspecs.errors import HarnessError, PluginError, VocabularyError
 from harness_hookspecs.events import ACTORS, EVENTS, check_payload
 from harness_hookspecs.executor import Outcome, StageInput
+from harness_hookspecs.kit.canonical import read_canonical
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.prompt import PromptHasher
 
@@ -130,7 +131,7 @@ class SessionMachine:
 
     def _start_executor(self, visit: Visit) -> Any:
         assert visit.pack_ref is not None
-        pack = loads_trusted(self.blob(visit.pack_ref))
+        pack = read_canonical(self.blob(visit.pack_ref))
         executor = self.definition.executors.get(visit.executor)
         if executor is None:  # the configuration was migrated
             return PluginError(f"no stage uses the executor {visit.executor} any more", code="executor.not_available")
@@ -150,7 +151,7 @@ class SessionMachine:
 
     def _outcome(self, outcome: Mapping[str, Any]) -> Outcome:
         if outcome["ok"]:
-            value = loads_trusted(self.blob(outcome["value_ref"]))
+            value = read_canonical(self.blob(outcome["value_ref"]))
             return Outcome.model_validate({"request_id": outcome["request_id"], "ok": True, "value": value})
         return Outcome(request_id=outcome["request_id"], ok=False, error=outcome["error"])
 

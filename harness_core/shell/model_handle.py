@@ -10,7 +10,7 @@ import attrs
 from harness_core.kernel.facts import derive
 from harness_hookspecs import errors
 from harness_hookspecs.errors import HarnessError, ProviderError
-from harness_hookspecs.kit.canonical import canonical, digest, sha256
+from harness_hookspecs.kit.canonical import canonical, digest, read_canonical, sha256
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.frozen import FrozenDict, thaw
 from harness_hookspecs.kit.prompt import PromptHasher
@@ -356,7 +356,7 @@ def _answer_of(response: Mapping[str, Any], content: bytes) -> OracleResponse:
     """The answer that a role is given, made from what is recorded of it alone, so that it is the same one in every run:
     with no tool calls where there is none, and what the message holds in its canonical form."""
     wire = {
-        "content": loads_trusted(content)["content"],
+        "content": read_canonical(content)["content"],
         "finishReason": response["finishReason"],
         "usage": response["usage"],
     }

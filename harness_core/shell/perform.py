@@ -21,8 +21,8 @@ from harness_core.kernel.effects import Ask, Effect, GatherContext, RunRole, Val
 from harness_core.kernel.state import OpenRequest, SessionState, Visit
 from harness_hookspecs.artifact import ArtifactType, Narrows
 from harness_hookspecs.errors import HarnessError, NotFound, PluginError, Refused, RoleError
-from harness_hookspecs.kit.canonical import canonical, digest
-from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.canonical import canonical, digest, read_canonical
+from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.messages import Message, TextPart
 from harness_hookspecs.store import Store
 
@@ -299,7 +299,7 @@ class Performer:
     def _pack(self, ref: str) -> Any:
         """The assembled context of the attempt, read once for all its role calls."""
         if self.last_pack[0] != ref:
-            self.last_pack = (ref, loads_trusted(self.services.loop.read_blob(ref)))
+            self.last_pack = (ref, read_canonical(self.services.loop.read_blob(ref)))
         return self.last_pack[1]
 
     # -- validation and approval ---

@@ -14,8 +14,7 @@ from harness_core.kernel.commands import RoleFailed, RoleReturned, RoleSuspended
 from harness_core.kernel.facts import Event, effect_id
 from harness_core.kernel.state import MIGRATED, OpenRequest
 from harness_hookspecs.errors import Diverged, Drift, HarnessError, RoleError, Suspend
-from harness_hookspecs.kit.canonical import canonical, digest
-from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.canonical import canonical, digest, read_canonical
 from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import Usage
 from harness_hookspecs.role import (
@@ -113,7 +112,7 @@ class _RoleCall:
         self._request, self._setup, self._services = request, setup, services
         payload = request.payload
         self._role_call_id = payload["role_call_id"]
-        self._task_wire = loads_trusted(services.loop.read_blob(payload["task_ref"]))
+        self._task_wire = read_canonical(services.loop.read_blob(payload["task_ref"]))
         self._task = parse_task(self._task_wire)
         refs: dict[str, Any] = {"stage_visit_id": payload["visit_id"]}
         if isinstance(self._task, ExecuteStepTask):

@@ -14,8 +14,8 @@ from harness_core.kernel.state import OpenRequest, Visit
 from harness_hookspecs.artifact import ArtifactStatus
 from harness_hookspecs.errors import HarnessError, PluginError
 from harness_hookspecs.host import CancelToken, Ports, Task
-from harness_hookspecs.kit.canonical import canonical, digest
-from harness_hookspecs.kit.codec import dumps, loads_trusted
+from harness_hookspecs.kit.canonical import canonical, digest, read_canonical
+from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Store
 from harness_hookspecs.validator import Finding, Subject, Verdict
 
@@ -121,7 +121,7 @@ def _check(verdict: Verdict) -> None:
 
 def _subject(level: str, visit: Visit, stage: StagePlan, site: ValidateSite) -> Subject:
     read = site.services.loop.read_blob
-    facts = loads_trusted(read(visit.facts_ref))["facts"] if visit.facts_ref else None
+    facts = read_canonical(read(visit.facts_ref))["facts"] if visit.facts_ref else None
     output_ref = visit.output_ref if level == "payload" else visit.body_ref
     return Subject(
         level=level,
@@ -132,7 +132,7 @@ def _subject(level: str, visit: Visit, stage: StagePlan, site: ValidateSite) -> 
         model={"name": stage.model.name, "provider": stage.model.provider},
         requirements=tuple(sorted(stage.requirements)),
         artifact_type=stage.artifact,
-        output=loads_trusted(read(output_ref)) if output_ref else None,
+        output=read_canonical(read(output_ref)) if output_ref else None,
         status=visit.status,
         facts=facts,
         tool_log=_tool_log(visit, site) if level in ("semantic", "approval") else (),

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.facts import Event, Fact
+from harness_hookspecs.kit.canonical import read_canonical
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import Message, OracleResponse
@@ -127,7 +128,7 @@ class RecordedProvider:
 
 def _as_given(response: Mapping[str, Any], turn: int, read_blob: Callable[[str], bytes]) -> OracleResponse:
     """An answer as the provider gave it: the host makes the ids of tool calls its own, and will do so again."""
-    content = loads_trusted(read_blob(response["messageRef"]))["content"]
+    content = read_canonical(read_blob(response["messageRef"]))["content"]
     wire = {
         "content": [_with_given_id(part, turn) if part["type"] == "tool_call" else part for part in content],
         "finishReason": response["finishReason"],

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_hookspecs.errors import CodecError
-from harness_hookspecs.kit.canonical import canonical, digest, sha256
+from harness_hookspecs.kit.canonical import canonical, digest, read_canonical, sha256
 from harness_hookspecs.kit.frozen import freeze
 from harness_hookspecs.kit.strict import MAX_INTEGER
 
@@ -49,6 +49,20 @@ def test_every_document_has_the_bytes_of_the_reference(value: Any) -> None:
 )
 def test_the_examples_of_the_rfc_come_out(value: Any, data: bytes) -> None:
     assert canonical(value) == data
+
+
+@given(documents(ANY, KEY) | st.lists(st.floats(1e15, 1e23) | st.floats(-1e23, -1e15)))
+def test_what_was_written_is_read_so_that_it_could_be_written_again(value: Any) -> None:
+    found = read_canonical(canonical(value))
+    assert canonical(found) == canonical(value)
+    assert freeze(found) == freeze(value)
+
+
+@pytest.mark.parametrize("number", [1e16, 2.0**53, -(2.0**53), 1e20, 123456789012345680000.0])
+def test_a_whole_number_beyond_what_integers_keep_is_the_float_that_it_was(number: float) -> None:
+    found = read_canonical(canonical({"a": number}))["a"]
+    assert (found, type(found)) == (number, float)
+    assert type(read_canonical(canonical([MAX_INTEGER]))[0]) is int
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from typing import Any, Final
 
 import orjson
 
 from harness_hookspecs.errors import CodecError
-from harness_hookspecs.kit.strict import fault
+from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.strict import MAX_INTEGER, fault
 
-__all__ = ["canonical", "digest", "sha256"]
+__all__ = ["canonical", "digest", "read_canonical", "sha256"]
 
 _SORTED: Final = (
     orjson.OPT_SORT_KEYS
@@ -18,6 +21,7 @@ _SORTED: Final = (
     | orjson.OPT_PASSTHROUGH_DATETIME
     | orjson.OPT_PASSTHROUGH_DATACLASS
 )
+_MAYBE_LONG: Final = re.compile(rb"\d{16}")  # as many digits as 2^53 has; most documents hold no such run
 _PLAIN: Final = frozenset({str, int, bool, type(None)})
 
 
@@ -32,6 +36,24 @@ def canonical(value: Any) -> bytes:
     except orjson.JSONEncodeError as error:
         raise _refusal(value, str(error)) from error
     return data if _is_orderly(value, data.isascii()) else _by_the_book(value)
+
+
+def read_canonical(data: bytes) -> Any:
+    """Read what ``canonical`` wrote, so that it could be written again.
+
+    1e16 is written there without an exponent, like an integer; it is read as the float that it was.
+
+    Raises:
+        CodecError: The bytes are not JSON at all.
+    """
+    if _MAYBE_LONG.search(data) is None:
+        return loads_trusted(data)
+    return json.loads(data, parse_int=_exact)
+
+
+def _exact(digits: str) -> int | float:
+    number = int(digits)
+    return number if abs(number) <= MAX_INTEGER else float(number)
 
 
 def _is_orderly(value: Any, keys_are_ascii: bool) -> bool:
