@@ -492,6 +492,16 @@ def test_a_call_of_a_tool_whose_schema_is_broken_fails_and_nothing_runs(broken: 
     assert site.session.payloads("harness.tool_call.started") == []
 
 
+def test_a_whole_number_beyond_what_integers_keep_comes_from_a_role_to_whatever_judges_it(broken: Any) -> None:
+    """In canonical form it looks like an integer that would not be exact, which the host refuses everywhere."""
+    gives = "return {'kind': 'execute_step', 'output': {'text': 'x', 'much': 1e16}, 'artifactRefs': []}"
+    site = broken(KINDS["role"], gives, "much")
+    code, _ = site.command("run", "Go.")
+    assert code == 14
+    [failed] = site.session.payloads("validation.failed")
+    assert [one["path"] for one in failed["findings"]] == ["/much"]  # which is too much for the artifact, and nothing else
+
+
 NO_FACTS = {
     "raise OSError('x')": ("plugin.raised", "provider acme raised OSError: x"),
     "raise SystemExit(0)": ("plugin.raised", "provider acme raised SystemExit: 0"),
