@@ -499,7 +499,7 @@ def test_a_whole_number_beyond_what_integers_keep_comes_from_a_role_to_whatever_
     code, _ = site.command("run", "Go.")
     assert code == 14
     [failed] = site.session.payloads("validation.failed")
-    assert [one["path"] for one in failed["findings"]] == ["/much"]  # which is too much for the artifact, and nothing else
+    assert [one["path"] for one in failed["findings"]] == ["/much"]  # the artifact has no such field
 
 
 NO_FACTS = {

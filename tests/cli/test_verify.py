@@ -102,6 +102,17 @@ def test_an_event_in_the_middle_that_is_none_is_named_and_the_session_is_not_tak
     assert file.read_bytes() == before
 
 
+@pytest.mark.inv("I-40")
+def test_a_prompt_with_a_number_that_looks_like_an_integer_is_what_the_model_was_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = calls(("pure", {"note": "n", "more": 1e16}))  # refused, and said again in the next question
+    write_site(tmp_path, stages=one_stage(), replies=[asks, says("done")]).enter(monkeypatch)
+    assert main(["run", "x"]) == 0
+    assert main(["events", "verify"]) == main(["prompt", "show"]) == 0
+    assert main(["replay", "@last", "--mode", "simulate"]) == 0
+
+
 @pytest.mark.inv("I-3", "I-7")
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_log_does_not_verify_and_the_first_bad_event_is_named(

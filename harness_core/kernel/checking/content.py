@@ -9,7 +9,7 @@ from harness_core.kernel.facts import Event
 from harness_core.kernel.projections.artifacts import digest_of_ref
 from harness_core.kernel.projections.prompt import rehash
 from harness_hookspecs.errors import CodecError, NotFound, StoreCorrupt
-from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.canonical import read_canonical
 
 from .history import Broken
 
@@ -63,7 +63,7 @@ class Contents:
         self.prompts += 1
         read = self._read
         try:
-            messages: list[Any] | None = None if read is None else [loads_trusted(read(digest)) for digest in digests]
+            messages: list[Any] | None = None if read is None else [read_canonical(read(digest)) for digest in digests]
             hashed = rehash(event.payload, messages)
         except CodecError as error:
             message = f"what the model was shown at event {event.seq} is no strict JSON: {error.message}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from harness_core.kernel.facts import Event
-from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.canonical import read_canonical
 from harness_hookspecs.kit.prompt import PromptHasher
 
 from .places import Place, Places
@@ -109,4 +109,4 @@ def prompt_document(call: PromptCall, read_blob: ReadBlob, session_id: str) -> d
 
 
 def _json(content: bytes | None) -> Any:
-    return None if content is None else loads_trusted(content)
+    return None if content is None else read_canonical(content)
