@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 from harness_hookspecs.host import CancelToken, Completed, FileFacts, Files, HeldLock
 
@@ -71,7 +72,7 @@ class SimulatedPorts:
         self.baton.close()
         self.processes.close()
 
-    def __enter__(self) -> SimulatedPorts:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
