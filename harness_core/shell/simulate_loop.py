@@ -19,15 +19,28 @@ __all__ = ["RoleRun", "SimulatedLoop"]
 
 @attrs.define(eq=False)
 class RoleRun:
-    """One run of one role call."""
+    """One run of one role call.
+
+    Attributes:
+        effect_id: Its request, as the state's open ones are named.
+        answers: What its calls are answered.
+        loop: What it writes to.
+        prior: What the record had of the session when it began.
+        again: Whether another run of the same call came before it.
+        cancel: Set when it hears of a cancel.
+        late_cancel: Set when the grace of that cancel is over.
+        began_at: The seq of the last event before it.
+        alive: Whether its process is; what a dead one asks, nobody writes.
+        error: What it ended by, when that is no result.
+    """
 
     effect_id: str
     answers: Answers
     loop: SimulatedLoop
     prior: Sequence[StoredEvent]
     again: bool
-    cancel: Any  # a token of the ports, which can be set
-    late_cancel: Any  # set when the grace of a cancel is over
+    cancel: Any  # both are tokens of the ports, which can be set
+    late_cancel: Any
     began_at: int
     alive: bool = True
     error: HarnessError | None = None
@@ -39,11 +52,14 @@ class Simulation(Protocol):
     state: SessionState
     machine: SessionMachine
 
-    def ask(self, command: Any, run: RoleRun) -> Any: ...
+    def ask(self, command: Any, run: RoleRun) -> Any:
+        """Decide a command when it is its turn, and give the reply; raises ``Abandoned`` for a run that is dead."""
 
-    def is_asking(self, approval_id: str) -> bool: ...
+    def is_asking(self, approval_id: str) -> bool:
+        """Whether somebody is being asked about an approval."""
 
-    def wait_for(self, holds: Callable[[], bool], run: RoleRun, cancel: Any) -> None: ...
+    def wait_for(self, holds: Callable[[], bool], run: RoleRun, cancel: Any) -> None:
+        """Block until it holds; raises ``Abandoned`` for a run that is dead, and when ``cancel`` is set."""
 
 
 class SimulatedLoop:
