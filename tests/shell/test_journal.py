@@ -1,13 +1,16 @@
-"""What a role call has recorded answers the same call when it is asked again, whatever its arguments look like."""
+"""What a role call has recorded answers the same call when it is asked again, whatever it looks like."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness_core.kernel.facts import Event
 from harness_core.shell.journal import OMITTED, Journal
+from harness_core.shell.redaction import Redactor
+from harness_core.shell.role_context import Durability
 from harness_hookspecs.errors import Diverged
 from harness_hookspecs.kit.canonical import digest
 
@@ -55,3 +58,11 @@ def test_a_call_whose_arguments_were_too_large_to_keep_is_told_by_their_digest()
     assert journal.model_tool("c1", "t", LARGE) is not None
     with pytest.raises(Diverged):
         journal.model_tool("c1", "t", {"text": "y"})
+
+
+def test_a_role_that_changes_what_it_is_told_of_its_record_changes_its_own() -> None:
+    event = Event(1, "e1", "harness.tool_call.started", {"args": {"path": ["a"]}}, {}, "", 1)
+    recorder: Any = SimpleNamespace(journal=Journal())
+    [told] = Durability(recorder, [event], Redactor()).prior_events()
+    told["payload"]["args"]["path"].append("b")
+    assert event.payload == {"args": {"path": ["a"]}}
