@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, Final, Protocol
 
 __all__ = [
+    "READ_ERRORS",
     "Connection",
     "Cursor",
     "DatabaseFactory",
@@ -47,6 +48,9 @@ def _import(name: str, *details: Any) -> Any:
 _used = _peewee()
 _sqlite = _used.sqlite3  # pysqlite3 where that is newer than Python's own; never two of them on a file in one process
 DriverError: type[Exception] = _sqlite.Error
+READ_ERRORS: tuple[type[Exception], ...] = (DriverError, UnicodeDecodeError)
+"""What reading raises: the driver takes every text for UTF-8, the definition of a damaged file's table as well."""
+
 IntegrityError: type[Exception] = _sqlite.IntegrityError
 PeeweeException: type[Exception] = _used.PeeweeException
 SqliteDatabase: Callable[..., Any] = _used.SqliteDatabase

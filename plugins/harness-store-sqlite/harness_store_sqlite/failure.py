@@ -28,6 +28,7 @@ _BROKEN = {
     _NOTADB: "this is no SQLite file",
     _CONSTRAINT: "the rows and the head of the stream contradict each other",
 }
+_NO_TEXT: Final = "Could not decode to UTF-8"
 
 
 def failure(error: BaseException, where: str, *, full: bool = False) -> StoreError:
@@ -38,6 +39,8 @@ def failure(error: BaseException, where: str, *, full: bool = False) -> StoreErr
         where: The file.
         full: Whether the disk is known to be full, which SQLite sometimes reports as a mere input/output error.
     """
+    if isinstance(error, UnicodeDecodeError) or _NO_TEXT in str(error):  # the driver says it without a code
+        return StoreCorrupt(f"{_BROKEN[_CORRUPT]}: {error}", code="store.corrupt", where=where)
     code: Any = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else _IOERR
     if primary == _CONSTRAINT and "cannot store" in str(error):  # what a STRICT table says of a value's type

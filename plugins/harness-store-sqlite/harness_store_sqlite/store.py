@@ -14,7 +14,7 @@ from harness_hookspecs.host import StoreHost
 from harness_hookspecs.store import Backup
 
 from .copying import proved
-from .driver import Connection, DatabaseFactory, DriverError, PeeweeException, SqliteDatabase
+from .driver import READ_ERRORS, Connection, DatabaseFactory, DriverError, PeeweeException, SqliteDatabase
 from .failure import FOLDER_HINT, failure
 from .log import SqliteStore
 from .schema import APPLICATION_ID, CACHES, FORMAT, affected, creation, form, pragmas, steps
@@ -109,7 +109,7 @@ def _has_write_ahead_log(path: Path) -> bool:
 def _named(path: Path) -> Iterator[None]:
     try:
         yield
-    except DriverError as error:
+    except READ_ERRORS as error:
         limit = _limit()
         if limit is not None:
             raise _unopened(path, limit) from limit
@@ -254,7 +254,7 @@ def _named_copy(target: Path) -> Iterator[None]:
     except FileExistsError as error:
         text, hint = "there is something of that name, which stays as it is", "name a file that is not there yet"
         raise StoreError(text, code="store.exists", where=str(target), hint=hint) from error
-    except DriverError as error:
+    except READ_ERRORS as error:
         raise failure(error, str(target), full=_is_full(target.parent)) from error
     except OSError as error:
         code = "store.readonly" if isinstance(error, PermissionError) else "store.io"
