@@ -10,7 +10,7 @@ import attrs
 
 from harness_core.kernel.projections.event import payload_of
 from harness_core.settings.transitions import rules_of
-from harness_hookspecs.errors import ConfigError, NotFound
+from harness_hookspecs.errors import ConfigError, NotFound, StoreCorrupt
 from harness_hookspecs.events import CATEGORIES
 from harness_hookspecs.kit.codec import loads_trusted
 
@@ -39,8 +39,12 @@ def fold_session(store: Store, session_id: str, *, until: int | None = None) -> 
 
     Raises:
         NotFound: ``event.not_found``: the session has no event of that seq.
+        StoreCorrupt: ``store.tail_missing``: it has none at all.
     """
     state = fold_on(store, _reader(store, session_id), until=until)
+    if until is None and not state.seq:
+        stream = f"session:{session_id}"
+        raise StoreCorrupt("the log has no event of it", code="store.tail_missing", where=stream, seq=1)
     if until is not None and (until < 1 or state.seq != until):
         raise no_event(session_id, until, store.head(f"session:{session_id}").seq)
     return state

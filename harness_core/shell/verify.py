@@ -22,6 +22,9 @@ from .removed import MAIN, SESSION, heads_of_removed
 
 __all__ = ["verify"]
 
+_LOSSES = {"store.gap": "I-3", "store.tail_missing": "I-7"}
+"""What a store says of a stream that lost events, and what that breaks."""
+
 
 def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchored()) -> dict[str, Any]:
     """Prove a session's log: each event against the chain, the end against the head, its copy and what the anchor
@@ -42,13 +45,19 @@ def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchore
     try:
         copy = copied_head(files, session_id) or NOTHING  # first, for a session that ends here is ahead of its head
         head = store.head(stream)
-        checked = check(History(stream, _events(store, stream, head), head, copy, store.blob, own))
+        lost: list[Broken] = []
+        checked = check(History(stream, _up_to_loss(_events(store, stream, head), lost), head, copy, store.blob, own))
+        if lost:  # says more than that the events end there
+            others = [one for one in checked.broken if one.code != "store.tail_missing"]
+            checked = attrs.evolve(checked, broken=(*others, *lost))
         apart = _other_than_forked(store, stream)
         if apart is not None and not checked.broken:
             checked = attrs.evolve(checked, broken=(apart,))
     except StoreCorrupt as error:
         unread = Broken("I-14", error.facts.get("seq") or 1, error.message, error.code)
         checked = Checked((unread,), NOTHING, contents=0, prompts=0)
+    if not checked.head.seq and not checked.broken:
+        checked = attrs.evolve(checked, broken=(Broken("I-7", 1, "the log has no event of it", "store.tail_missing"),))
     found = (*checked.broken, *_of_the_store(store, session_id, checked.head, files, kept))
     broken = [one._asdict() for one in sorted(found, key=attrgetter("seq"))]
     return {
@@ -65,6 +74,16 @@ def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchore
         "bad": broken[0] if broken else None,
         "broken": broken,
     }
+
+
+def _up_to_loss(events: Iterator[StoredEvent], lost: list[Broken]) -> Iterator[StoredEvent]:
+    """The events before the first one that is missing, which goes to ``lost``."""
+    try:
+        yield from events
+    except StoreCorrupt as error:
+        if error.code not in _LOSSES:
+            raise
+        lost.append(Broken(_LOSSES[error.code], error.facts["seq"], error.message, error.code))
 
 
 def _other_than_forked(store: Store, stream: str) -> Broken | None:

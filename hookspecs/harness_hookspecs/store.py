@@ -216,6 +216,11 @@ class Store(Protocol):
         """Events with ``after < seq <= until`` in order, streamed; never more than a page in memory.
 
         Both may be any whole number, whatever the store itself can count to.
+
+        Raises:
+            StoreCorrupt: ``store.gap`` or ``store.tail_missing`` with the first ``seq`` that is missing, after the
+                events before it: a stream that lost some is never a shorter one. One that lost all, as one that was
+                pruned, has none; its head says how many it had.
         """
 
     def head(self, stream: str) -> Head:

@@ -113,6 +113,47 @@ def test_a_prompt_with_a_number_that_looks_like_an_integer_is_what_the_model_was
     assert main(["replay", "@last", "--mode", "simulate"]) == 0
 
 
+LOSSES = {"the first": ("seq = 1", 1), "one that nothing needs": ("seq = 9", 9), "the last ones": ("seq > 14", 15)}
+
+
+@pytest.mark.inv("I-3", "I-14")
+@pytest.mark.parametrize("which", LOSSES)
+def test_a_session_that_lost_events_is_not_taken_for_a_shorter_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], which: str
+) -> None:
+    asks = calls(("network", {"note": "n"}))
+    site = write_site(tmp_path, stages=one_stage(), replies=[asks, says("done")]).enter(monkeypatch)
+    assert main(["run", "x", "--on-ask", "suspend"]) == 10
+    where, seq = LOSSES[which]
+    (file,) = Path(site.env["XDG_DATA_HOME"]).rglob("*.db")
+    _change(site, f"DELETE FROM events WHERE {where}")
+    before = file.read_bytes()
+    forks = ["sessions", "fork", "@last", "--at", "16"]
+    cursor = ["replay", "@last", "--from", "3"]
+    looks = [[command, "@last"] for command in ("report", "transitions", "artifacts")]
+    copies = ["db", "backup", str(tmp_path / "b.db")]
+    for words in (*READS, ["sessions", "show", "@last"], cursor, forks, *looks, copies):
+        capsys.readouterr()
+        code = main([*words, "--json"])
+        said = capsys.readouterr().out
+        assert code in (6, 15), (words, said)
+        assert f'"seq":{seq}' in said.replace(" ", ""), (words, said)
+    assert file.read_bytes() == before
+    assert main(["db", "rebuild"]) == 6
+
+
+def test_a_session_that_is_listed_and_has_no_event_does_not_verify_and_is_not_shown(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _change(site, "UPDATE streams SET seq = 0", "DELETE FROM events")
+    for file in Path(site.env["XDG_DATA_HOME"]).rglob("heads/*"):
+        file.unlink()
+    code, said = _verify(capsys)
+    assert (code, said["equal"], said["bad"]["code"]) == (15, False, "store.tail_missing")
+    for words in (["sessions", "show", "@last"], ["replay", "@last"], ["resume", "@last"]):
+        assert main([*words, "--json"]) in (6, 15), words
+
+
 @pytest.mark.inv("I-3", "I-7")
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_log_does_not_verify_and_the_first_bad_event_is_named(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, LiteralString
 
 from harness_hookspecs.errors import StoreError
+from harness_hookspecs.kit.whole_pages import in_order
 from harness_hookspecs.store import StoredEvent
 
 from .link import Connection, DriverError, Link
@@ -29,6 +30,9 @@ _EVENTS: Final[LiteralString] = f"""
         WHERE stream = (SELECT id FROM streams WHERE name = %s) AND seq > %s::bigint AND seq <= %s::bigint
         ORDER BY seq LIMIT {_PAGE_ROWS}
     ) page WHERE before_bytes < {_PAGE_BYTES} ORDER BY seq
+"""
+_ENDS: Final[LiteralString] = """
+    SELECT seq, (SELECT max(seq) FROM events WHERE stream = streams.id) FROM streams WHERE name = %s
 """
 _SUMMARIES: Final[LiteralString] = f"""
     SELECT changed, name, document FROM (
@@ -82,16 +86,18 @@ class Readers:
         return rows
 
     def events(self, stream: str, after: int, until: int | None) -> Iterator[StoredEvent]:
-        """The events of a stream with ``after < seq <= until``, in order."""
+        """The events of a stream with ``after < seq <= until``, in order; one that is missing is an error."""
         last = FOREVER if until is None else min(until, FOREVER)
-        after, more = max(after, 0), True
         name = stream.encode(errors="surrogatepass")  # no stream is called so, which is an answer
-        while more and after < last:
-            rows = self.all(_EVENTS, (name, after, last))
-            for row in rows:
-                yield event(stream, row)
-            more = _is_full(rows, 3)
-            after = rows[-1][1] if rows else last
+
+        def page(seq: int, to: int) -> tuple[Sequence[Any], bool]:
+            rows = self.all(_EVENTS, (name, seq, to))
+            return rows, _is_full(rows, 3)
+
+        def ends() -> tuple[int, int | None]:
+            return self.first(_ENDS, (name,)) or (0, None)
+
+        return in_order(stream, max(after, 0), last, page=page, ends=ends, event=event)
 
     def summaries(self) -> Iterator[tuple[str, bytes]]:
         """Stream and document, the last changed one first."""

@@ -168,7 +168,7 @@ def test_a_page_of_large_events_is_cut_and_the_read_goes_on(opened: Any) -> None
     store._readers._ask = noted
     assert [event.seq for event in store.read(STREAM)] == list(range(1, 9))
     assert [name for name, _ in store.summaries()] == ["session:2", "session:1", "session:0"]
-    assert pages == [3, 3, 2, 2, 1]
+    assert pages == [3, 3, 2, 1, 2, 1]  # after a whole stream comes the row of its head
 
 
 def test_snapshots_of_another_maker_take_no_room(opened: Any, log: Any) -> None:
@@ -212,3 +212,19 @@ def test_content_that_is_not_what_its_digest_says_is_given_to_nobody(opened: Any
     with pytest.raises(StoreCorrupt) as caught:
         store.blob(digest)
     assert (caught.value.code, caught.value.where) == ("store.changed", digest)
+
+
+@pytest.mark.inv("I-3", "I-14")
+@pytest.mark.parametrize(
+    ("lost", "code", "seq"),
+    [("seq = 1", "store.gap", 1), ("seq IN (4, 5)", "store.gap", 4), ("seq > 7", "store.tail_missing", 8)],
+)
+def test_events_that_are_lost_are_missed_by_who_reads(opened: Any, log: Any, lost: str, code: str, seq: int) -> None:
+    store = opened()
+    store.append(STREAM, [draft(number) for number in range(1, 11)], expected_seq=0)
+    log(f"SET session_replication_role = replica; DELETE FROM events WHERE {lost}")
+    read = store.read(STREAM)
+    assert [next(read).seq for _ in range(seq - 1)] == list(range(1, seq))
+    with pytest.raises(StoreCorrupt) as caught:
+        next(read)
+    assert (caught.value.code, caught.value.facts["seq"]) == (code, seq)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from harness_hookspecs.errors import StoreError
+from harness_hookspecs.kit.whole_pages import in_order
 from harness_hookspecs.store import StoredEvent
 
-from .driver import Connection, Cursor, DriverError
+from .driver import READ_ERRORS, Connection, Cursor
 from .rows import event
 from .schema import EVENT_COLUMNS
 
@@ -27,6 +28,7 @@ _EVENTS = (
     " WHERE sid = (SELECT id FROM streams WHERE name = ?) AND seq > ? AND seq <= ?"
     f" ORDER BY seq LIMIT {_PAGE_ROWS}"
 )
+_ENDS = "SELECT seq, (SELECT max(seq) FROM events WHERE sid = streams.id) FROM streams WHERE name = ?"
 _SUMMARIES = (
     "SELECT changed, name, document FROM summaries JOIN streams ON id = sid"
     f" WHERE changed < ? ORDER BY changed DESC LIMIT {_PAGE_ROWS}"
@@ -59,16 +61,16 @@ class Readers:
         return rows
 
     def events(self, stream: str, after: int, until: int | None) -> Iterator[StoredEvent]:
-        """The events of a stream with ``after < seq <= until``, in order."""
+        """The events of a stream with ``after < seq <= until``, in order; one that is missing is an error."""
         last = FOREVER if until is None else min(until, FOREVER)
-        after = max(after, 0)
-        while after < last:
-            rows, more = self._ask(_EVENTS, (stream, after, last), _page_of_events)
-            for row in rows:
-                yield event(stream, row)
-            if not more:
-                return
-            after = rows[-1][1]
+        return in_order(
+            stream,
+            max(after, 0),
+            last,
+            page=lambda seq, to: self._ask(_EVENTS, (stream, seq, to), _page_of_events),
+            ends=lambda: self.first(_ENDS, (stream,)) or (0, None),
+            event=event,
+        )
 
     def summaries(self) -> Iterator[tuple[str, bytes]]:
         """Stream and document, the last changed one first."""
@@ -97,7 +99,7 @@ class Readers:
             cursor = connection.execute(sql, parameters)
             result = answer(cursor)
             cursor.close()
-        except DriverError as error:
+        except READ_ERRORS as error:
             connection.close()
             raise self._failure(error) from error
         except BaseException:

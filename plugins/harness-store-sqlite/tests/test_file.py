@@ -369,6 +369,50 @@ def test_what_was_tampered_with_does_not_verify(host: FakeHost, what: str) -> No
     store.close()
 
 
+LOST = {
+    "the first": ("seq = 1", "store.gap", 1),
+    "some in the middle": ("seq IN (4, 5)", "store.gap", 4),
+    "the last": ("seq > 7", "store.tail_missing", 8),
+}
+
+
+@pytest.mark.inv("I-3", "I-14")
+@pytest.mark.parametrize("what", LOST)
+def test_events_that_are_lost_are_missed_by_whoever_reads(host: FakeHost, what: str) -> None:
+    where, code, seq = LOST[what]
+    file = filled(host)
+    store = open_store(QUICK, host)
+    change(file, "DROP TRIGGER events_no_delete", f"DELETE FROM events WHERE {where}")
+    read = store.read(STREAM)
+    assert [next(read).seq for _ in range(seq - 1)] == list(range(1, seq))
+    with pytest.raises(StoreCorrupt) as caught:
+        next(read)
+    assert (caught.value.code, caught.value.facts["seq"]) == (code, seq)
+    store.close()
+
+
+def test_a_text_that_is_none_is_a_damage_of_the_file(host: FakeHost) -> None:
+    file = filled(host)
+    store = open_store(QUICK, host)
+    change(file, "DROP TRIGGER events_no_update", "UPDATE events SET envelope = CAST(X'FF0A' AS TEXT) WHERE seq = 4")
+    with pytest.raises(StoreCorrupt) as caught:
+        list(store.read(STREAM))
+    assert caught.value.code == "store.corrupt"
+    store.close()
+
+
+def test_a_definition_that_is_no_text_is_a_damage_of_the_file(host: FakeHost) -> None:
+    file = filled(host)
+    before = file.read_bytes()
+    file.write_bytes(before.replace(b"a posted command is never changed", b"a posted command is never change\xff"))
+    damaged = file.read_bytes()
+    assert damaged != before
+    with pytest.raises(StoreCorrupt) as caught:
+        open_store(QUICK, host)
+    assert caught.value.code == "store.corrupt"
+    assert file.read_bytes() == damaged
+
+
 def test_an_append_over_a_cut_tail_is_refused(host: FakeHost) -> None:
     file = filled(host)
     change(file, "UPDATE streams SET seq = 7")
