@@ -85,10 +85,18 @@ class Deadlines:
             else:
                 return limit
         if waiting is None:
-            self._ports.spawn(self._watch, name="deadlines")
+            self._begin_watch()
         else:
             waiting.set()
         return limit
+
+    def _begin_watch(self) -> None:
+        try:
+            self._ports.spawn(self._watch, name="deadlines")
+        except BaseException:  # no thread is left; the next limit asks for one again
+            with self._lock:
+                self._wake = None
+            raise
 
     def _push(self, limit: Limit, at: float) -> None:
         self._count += 1

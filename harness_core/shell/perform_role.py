@@ -34,6 +34,7 @@ from .journal import CallRecord, Journal
 from .manifests import MadeManifest, worker_manifest
 from .model_handle import BoundModel, ModelEntry
 from .perform_attempt import attempt
+from .ports import NoThread
 from .recorder import RoleCallRecorder
 from .role_context import CallContextOfRole, Durability
 from .services import Services
@@ -245,7 +246,7 @@ class _RoleCall:
     def _call(self, role: BoundRole) -> tuple[Any, HarnessError | None]:
         try:
             what = f"role {role.offer} ({role.plugin})"
-            done = attempt(role.harness.run, self._task, self._context, what=what, passing=(Suspend,))
+            done = attempt(role.harness.run, self._task, self._context, what=what, passing=(Suspend, NoThread))
         except Suspend:
             if self._recorder.closed is not None:
                 return None, None

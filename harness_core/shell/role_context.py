@@ -18,6 +18,7 @@ from harness_hookspecs.role import Scope, ToolOutcome
 
 from .dispatcher import Dispatcher, ToolCall
 from .model_handle import BoundModel
+from .ports import NoThread
 from .recorder import RoleCallRecorder
 from .redaction import Redactor
 from .toolbox import Tool
@@ -131,7 +132,10 @@ class CallContextOfRole:
         return self.dispatcher.run(call, record)
 
     def _run_side_by_side(self, calls: Sequence[ToolCall]) -> Sequence[ToolOutcome]:
-        """At most ``parallel_tools`` at once; a sibling's end is kept whatever happens to another (I-22)."""
+        """At most ``parallel_tools`` at once; a sibling's end is kept whatever happens to another (I-22).
+
+        Where the machine gives no further thread, those that are there make all calls, and so does this one.
+        """
         outcomes: list[ToolOutcome | BaseException | None] = [None] * len(calls)
         waiting = list(range(len(calls)))[::-1]
 
@@ -143,10 +147,15 @@ class CallContextOfRole:
                     return
                 try:
                     outcomes[index] = self._run_model_call(calls[index])
-                except (HarnessError, Suspend) as stop:
+                except (HarnessError, NoThread, Suspend) as stop:
                     outcomes[index] = stop
 
-        tasks = [self.ports.spawn(work, name="tool") for _ in range(min(self.parallel_tools, len(calls)))]
+        tasks = []
+        try:
+            for _ in range(min(self.parallel_tools, len(calls))):
+                tasks.append(self.ports.spawn(work, name="tool"))
+        except NoThread:
+            work()
         for task in tasks:
             task.join()
         stops = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]

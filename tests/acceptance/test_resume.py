@@ -13,6 +13,8 @@ from harness_core import Host
 from harness_core.cli.errors import exit_of
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.timeline import timeline
+from harness_core.shell.dispatcher import Dispatcher
+from harness_core.shell.ports import NoThread, threads
 from harness_core.shell.session import take_ownership
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.errors import Drift, HarnessError, IllegalMove, NotFound
@@ -435,3 +437,39 @@ def test_an_owner_that_ends_before_its_session_is_taken_is_not_said_to_have_left
     monkeypatch.setattr("harness_core.shell.session.take_ownership", ends_meanwhile)
     assert session.resume()["status"] == "awaiting_approval"
     assert capsys.readouterr().err.count("it is taken over here") == 1  # by the one that came first
+
+
+@pytest.mark.inv("I-22")
+@pytest.mark.parametrize("given", [0, 1, 3])
+def test_calls_of_one_answer_are_all_made_by_the_threads_that_the_machine_gives(
+    play: Any, monkeypatch: pytest.MonkeyPatch, given: int
+) -> None:
+    session = play(calls(*[("unkeyed", {"note": str(number)}) for number in range(6)]), says("done"))
+    begin, tools = threads._begin, iter(range(given))
+
+    def few(*args: Any, name: str) -> None:
+        if name == "harness-tool" and next(tools, None) is None:
+            raise NoThread("can't start new thread")
+        begin(*args, name=name)
+
+    monkeypatch.setattr(threads, "_begin", few)
+    monkeypatch.setattr(threads, "_MAX_IDLE_WORKERS", 0)
+    assert session.run()["status"] == "completed"
+    assert sorted(session.effects()) == list("012345")
+
+
+def test_a_machine_that_gives_no_thread_is_no_fault_of_the_role_and_the_session_goes_on_later(
+    play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = play(calls(("unkeyed", {"note": "a"}), ("unkeyed", {"note": "b"})), says("done"))
+
+    def none_left(*_: Any) -> None:
+        raise NoThread("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Dispatcher, "run", none_left)
+        with pytest.raises(NoThread):
+            session.run()
+    session.reopen()
+    assert session.resume()["status"] == "completed"
+    assert sorted(session.effects()) == ["a", "b"]

@@ -8,8 +8,11 @@ from contextlib import nullcontext
 from types import FrameType, SimpleNamespace
 from typing import Any
 
+import pytest
+
 from harness_core.shell import deadlines
 from harness_core.shell.deadlines import HEED_SECONDS, Deadlines
+from harness_core.shell.ports import NoThread
 from harness_core.shell.ports.cancel import Token
 
 LIMIT_SECONDS = 5.0
@@ -62,3 +65,19 @@ def test_a_call_that_has_ended_is_not_said_to_go_on_whenever_that_was() -> None:
         assert (step, told) == (step, [])
     assert step > 20  # it was looked at between many lines
     assert told_of(-1)[0] == ["tool t was told to stop after 5 s and goes on"]
+
+
+def test_where_no_thread_is_left_the_next_limit_asks_for_one_again() -> None:
+    ports: Any = OneThread()
+    all_limits, spawn = Deadlines(ports, lambda _: None), ports.spawn
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise NoThread("can't start new thread")
+
+    ports.spawn = refuse
+    with pytest.raises(NoThread):
+        all_limits.limit(Token(), LIMIT_SECONDS)
+    ports.spawn = spawn
+    with all_limits.limit(Token(), LIMIT_SECONDS) as token:
+        ports.worker()
+        assert token.reason == "timeout"

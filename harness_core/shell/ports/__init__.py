@@ -10,9 +10,13 @@ from harness_hookspecs.host import Ports
 if TYPE_CHECKING:
     from .failpoints import Failpoints
 
-__all__ = ["PORT_SETS", "HostPorts", "make_ports"]
+__all__ = ["PORT_SETS", "HostPorts", "NoThread", "make_ports"]
 
 PORT_SETS = ("threads", "inline", "simulated")
+
+
+class NoThread(RuntimeError):
+    """The machine gives no further thread: it is no plugin's fault, and what was to be spawned has not begun."""
 
 
 class HostPorts(Ports, Protocol):

@@ -13,6 +13,7 @@ from typing import Any
 
 from harness_hookspecs.host import CancelToken
 
+from . import NoThread
 from .cancel import Token
 from .failpoints import Failpoints
 from .files import RealFiles
@@ -50,7 +51,7 @@ class ThreadPorts:
         try:
             self._idle.pop().put(task)  # list.pop is atomic: an idle worker has one taker
         except IndexError:
-            threading.Thread(target=self._work, args=(task,), name=f"harness-{name}", daemon=True).start()
+            _begin(self._work, task, name=f"harness-{name}")
         return task
 
     def close(self) -> None:
@@ -77,6 +78,14 @@ class ThreadPorts:
             if self._closed:  # and perhaps nobody looks at the idle ones any more
                 self._dismiss()
             task = mailbox.get()
+
+
+def _begin(function: Callable[..., object], *args: object, name: str) -> None:
+    thread = threading.Thread(target=function, args=args, name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise NoThread(*error.args) from error
 
 
 class ThreadTask:
