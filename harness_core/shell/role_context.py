@@ -10,7 +10,7 @@ import attrs
 
 from harness_core.kernel.facts import Event, derive
 from harness_hookspecs.errors import HarnessError, RoleError, Suspend, ToolError
-from harness_hookspecs.host import CancelToken, Ports
+from harness_hookspecs.host import CancelToken, Ports, Task
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import ToolCallRequest
@@ -147,19 +147,24 @@ class CallContextOfRole:
                     return
                 try:
                     outcomes[index] = self._run_model_call(calls[index])
-                except (HarnessError, NoThread, Suspend) as stop:
+                except (HarnessError, Suspend) as stop:
                     outcomes[index] = stop
+                except NoThread as stop:  # the call stays begun, as after a crash, and so would all that follow
+                    outcomes[index] = stop
+                    waiting.clear()
 
-        tasks = []
-        try:
-            for _ in range(min(self.parallel_tools, len(calls))):
-                tasks.append(self.ports.spawn(work, name="tool"))
-        except NoThread:
-            work()
-        for task in tasks:
-            task.join()
+        self._work_beside(work, min(self.parallel_tools, len(calls)))
         stops = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         if stops:
             outcomes.clear()  # else what is raised and the frames that it went through hold each other
             raise stops.pop(0)
         return [outcome for outcome in outcomes if isinstance(outcome, ToolOutcome)]
+
+    def _work_beside(self, work: Callable[[], None], workers: int) -> None:
+        tasks: list[Task] = []
+        try:
+            tasks.extend(self.ports.spawn(work, name="tool") for _ in range(workers))  # keeps those that were spawned
+        except NoThread:
+            work()
+        for task in tasks:
+            task.join()
