@@ -9,7 +9,7 @@ import attrs
 
 from harness_core.kernel.forking import border, inheritance
 from harness_core.kernel.projections.artifacts import artifact_items, digest_of_ref
-from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.projections.event import decoded, proved
 from harness_hookspecs.errors import ConfigError, StoreError
 from harness_hookspecs.kit.paths import decode_path, encode_path
 
@@ -54,7 +54,7 @@ def fork_point(store: Store, parent_id: str, at: int, opened: Opened) -> ForkPoi
     last = store.head(stream).seq
     if type(at) is not int or not 1 <= at <= last:
         raise no_event(parent_id, at, last)
-    seq = border(map(decoded, store.read(stream, until=at)))
+    seq = border(map(decoded, proved(store.read(stream, until=at))))
     state = fold_session(store, parent_id, until=seq)
     if state.unknown_types:
         types = ", ".join(state.unknown_types)
@@ -90,7 +90,7 @@ def fork_command(session_id: str, point: ForkPoint, request: RunRequest, opened:
     """The command that begins the fork, with all content that it will read: it stands by itself."""
     state = point.state
     stream = f"session:{state.session_id}"
-    artifacts = artifact_items(map(decoded, store.read(stream, until=state.seq)))
+    artifacts = artifact_items(map(decoded, proved(store.read(stream, until=state.seq))))
     changes = config_changes(_config_at(point, store), opened.config)
     forked = {
         "parent_id": state.session_id,

@@ -69,6 +69,7 @@ class Host:
         self._closed = False
         self._session_parts: SessionParts | None = None
         self._owned: dict[str, OwnedSession] = {}
+        self._named: set[str] = set()  # sessions that somebody asked for
         self._on_event, self._on_chunk, self._trace, self._debug = on_event, on_chunk, trace, debug
         self._world: SessionWorld | None = None
         self._made_ports: Any = None  # closed with the host; ports that were handed in belong to the caller
@@ -118,8 +119,12 @@ class Host:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is not None:
+                self._prove_named(error)
+        finally:
+            self.close()
 
     @property
     def config(self) -> EffectiveConfig:
@@ -485,14 +490,24 @@ class Host:
         if not isinstance(session_id, str):
             raise NotFound(f"a session is named by a text, not by {session_id!r}", code="session.not_found")
         if session_id in self._owned or self._is_whole(session_id):
+            self._named.add(session_id)
             return session_id
         ours = encode_path(self._opened.project)
         named = sorted(((one["id"], one["project"] == ours) for one in self._documents()), reverse=True)
         known, every = [one for one, mine in named if mine], [one for one, _ in named]
         try:
-            return views.find_session(session_id, known, every, in_project=has_project(self._opened.project))
+            found = views.find_session(session_id, known, every, in_project=has_project(self._opened.project))
         except NotFound as error:
             raise (error.code == "session.not_found" and removed_session(self.store, session_id)) or error from None
+        self._named.add(found)
+        return found
+
+    def _prove_named(self, error: BaseException) -> None:
+        """Say of what nobody foresaw that the log is damaged, where one is that somebody looked at."""
+        from harness_core.kernel.projections.event import UNFORESEEN, prove
+
+        for session_id in sorted(self._named) if isinstance(error, UNFORESEEN) else ():
+            prove(self.store.read(f"session:{session_id}"), error)
 
     def _is_whole(self, session_id: str) -> bool:
         """Whether it is the whole id of a session, which is found without a look at all others."""
@@ -528,9 +543,10 @@ class Host:
 
     def _documents(self, *, every_project: bool = True) -> Iterator[dict[str, Any]]:
         """The documents one after the other: of many sessions they are more than needs be kept in mind."""
+        from .listed import listed
+
         ours = encode_path(self._opened.project)
-        documents = (loads_trusted(summary) for _, summary in self.store.summaries())
-        return (one for one in documents if every_project or one["project"] == ours)
+        return (one for one in listed(self.store) if every_project or one["project"] == ours)
 
     def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:
         """One session's document, as of seq ``at`` when given.

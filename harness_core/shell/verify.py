@@ -50,8 +50,8 @@ def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchore
         if lost:  # says more than that the events end there
             others = [one for one in checked.broken if one.code != "store.tail_missing"]
             checked = attrs.evolve(checked, broken=(*others, *lost))
-        apart = _other_than_forked(store, stream)
-        if apart is not None and not checked.broken:
+        apart = None if checked.broken else _other_than_forked(store, stream)  # what it reads is proved
+        if apart is not None:
             checked = attrs.evolve(checked, broken=(apart,))
     except StoreCorrupt as error:
         unread = Broken("I-14", error.facts.get("seq") or 1, error.message, error.code)

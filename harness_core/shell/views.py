@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness_core.kernel.projections.artifacts import artifact_items, digest_of_ref
-from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.projections.event import decoded, proved
 from harness_core.kernel.projections.naming import LAST, resolve_session
 from harness_hookspecs.errors import NotFound
 from harness_hookspecs.kit.codec import loads_trusted
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def _events(store: Store, session_id: str) -> Iterator[Event]:
-    return map(decoded, store.read(f"session:{session_id}"))
+    return map(decoded, proved(store.read(f"session:{session_id}")))
 
 
 def find_session(reference: str, ours: Sequence[str], every: Sequence[str], *, in_project: bool) -> str:
@@ -137,7 +137,7 @@ def tree(store: Store, session_id: str, documents: Iterable[Mapping[str, Any]]) 
     for document, _ in members:
         if document["parent_id"] is not None:
             first = store.read(f"session:{document['id']}", until=BEGINNING_EVENTS)
-            forked = fork_of(map(decoded, first))
+            forked = fork_of(map(decoded, proved(first)))
             forked_at[document["id"]] = None if forked is None else forked.payload["seq"]
     return tree_document(members, forked_at, session_id)
 

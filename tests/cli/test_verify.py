@@ -142,6 +142,67 @@ def test_a_session_that_lost_events_is_not_taken_for_a_shorter_one(
     assert main(["db", "rebuild"]) == 6
 
 
+CHANGED = {
+    "a plugin's version": ("\"version\"", "\"vercion\""),
+    "a title": ("\"title\":\"x\"", "\"title\":\"y\""),
+    "every name": ("\":", "_\":"),
+    "every number": (":1", ":null"),
+    "every list": (":[", ":1,\"more\":["),
+}
+
+
+@pytest.mark.inv("I-14")
+@pytest.mark.parametrize("what", CHANGED)
+def test_an_event_that_reads_otherwise_is_a_damage_of_the_log_to_whoever_comes_upon_it(
+    site: Site, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    before, after = CHANGED[what]
+    found = json.loads(_printed(capsys, "sessions", "show", "@last", "--json"))["id"]
+    _change(site, f"UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '{before}', '{after}') AS BLOB)")
+    for words in (
+        ["events", "verify"], ["report"], ["transitions"], ["artifacts"], ["graph"], ["sessions", "fork", "--at", "9"],
+    ):  # fmt: skip
+        assert _exit(capsys, *words, found) in (6, 15), words
+    for words in (  # these fold, and only come upon what they need
+        ["sessions", "show"], ["sessions", "tree"], ["sessions", "diff", found], ["resume"], ["replay", "--from", "3"],
+        *(["replay", "--mode", mode] for mode in ("full", "skip-inference", "simulate")),
+    ):  # fmt: skip
+        assert _exit(capsys, *words, found) in (0, 1, 3, 6, 15), words
+
+
+def _exit(capsys: pytest.CaptureFixture[str], *words: str) -> int:
+    capsys.readouterr()
+    code = main([*words, "--json"])
+    json.loads(capsys.readouterr().out)
+    return code
+
+
+def _printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main(list(words)) == 0
+    return capsys.readouterr().out
+
+
+AS_TEXT = "replace(CAST(document AS TEXT), "
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["X'7B22'", "X'5B5D'", f"{AS_TEXT}'\"project\"', '\"prokect\"')", f"{AS_TEXT}'\"known\"', '\"knawn\"')"],
+    ids=["cut off", "a list", "no project", "not all that was used"],
+)
+def test_a_document_that_lists_a_session_and_is_none_is_named_with_what_makes_it_again(
+    site: Site, capsys: pytest.CaptureFixture[str], document: str
+) -> None:
+    _change(site, f"UPDATE summaries SET document = CAST({document} AS BLOB)")
+    for words in (["sessions"], ["sessions", "show", "@last"], ["replay", "@last"], ["sessions", "tree", "@last"]):
+        capsys.readouterr()
+        assert main([*words, "--json"]) == 6
+        assert "harness db rebuild" in json.loads(capsys.readouterr().out)["hint"]
+    assert main(["db", "rebuild"]) == 0
+    assert main(["sessions", "show", "@last"]) == 0
+
+
 def test_a_session_that_is_listed_and_has_no_event_does_not_verify_and_is_not_shown(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:

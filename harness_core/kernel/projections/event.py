@@ -11,10 +11,11 @@ from harness_core.kernel.upcast import upcast
 from harness_hookspecs.errors import CodecError, NotFound, StoreCorrupt
 from harness_hookspecs.events import EVENTS, category_of
 from harness_hookspecs.kit.codec import loads_trusted
-from harness_hookspecs.store import GENESIS_HASH, StoredEvent
+from harness_hookspecs.store import GENESIS_HASH, Draft, StoredEvent, chain_hash
 
 __all__ = [
     "SCHEMA",
+    "UNFORESEEN",
     "causes",
     "decoded",
     "event_document",
@@ -23,13 +24,15 @@ __all__ = [
     "folding",
     "keeps",
     "payload_of",
+    "prove",
+    "proved",
 ]
 
 SCHEMA = "harness.event/1"
 T = TypeVar("T")
 
 _new = tuple.__new__  # a third of the time of ``Event(...)``
-_NO_EVENT = (CodecError, AttributeError, LookupError, TypeError, ValueError)
+UNFORESEEN = (CodecError, AttributeError, LookupError, TypeError, ValueError)
 """What a payload leads to that its type could not have."""
 
 _OPTIONAL = ("role_call_id", "task_id", "attempt_id", "stage_visit_id", "step_path", "visit_index", "occurrence_id")
@@ -40,7 +43,7 @@ def decoded(stored: StoredEvent) -> Event:
     try:  # written out: a fold of a long log comes through here for each event
         written, refs = loads_trusted(stored.payload), loads_trusted(stored.refs)
         version, payload = upcast(stored.type, stored.version, written)
-    except _NO_EVENT as error:
+    except UNFORESEEN as error:
         raise _damaged(stored) from error
     if written.__class__ is not dict or refs.__class__ is not dict:
         raise _damaged(stored)
@@ -50,6 +53,35 @@ def decoded(stored: StoredEvent) -> Event:
 def payload_of(stored: StoredEvent) -> Mapping[str, Any]:
     """The payload alone, in the form of today; whoever reads what is stored reads it through this or ``decoded``."""
     return decoded(stored).payload
+
+
+def proved(events: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
+    """A stream's events from the first on, each proved by the chain before it is given.
+
+    For what is shown to people: a fold only refuses what it cannot fold.
+
+    Raises:
+        StoreCorrupt: ``store.changed``.
+    """
+    last = GENESIS_HASH
+    for stored in events:
+        last = chain_hash(last, stored.stream, stored.seq, Draft(*stored[3:10]))
+        if last != stored.hash:
+            raise _damaged(stored)
+        yield stored
+
+
+def prove(events: Iterable[StoredEvent], error: BaseException) -> None:
+    """Say whether an error that nobody foresaw came from a log that is not what was stored.
+
+    Raises:
+        StoreCorrupt: ``store.changed``, caused by the error: with the first event that the chain does not prove.
+    """
+    try:
+        for _ in proved(events):
+            pass
+    except StoreCorrupt as damage:
+        raise damage from error
 
 
 def folding(evolve: Callable[[T, Event], None], state: T, events: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
@@ -62,7 +94,7 @@ def folding(evolve: Callable[[T, Event], None], state: T, events: Iterable[Store
         event = decoded(stored)
         try:
             evolve(state, event)
-        except _NO_EVENT as error:
+        except UNFORESEEN as error:
             raise _damaged(stored) from error
         yield stored
 
