@@ -650,7 +650,8 @@ class Host:
             if lost is None:
                 raise
             found = lost
-        return verify(self.store, found, self._ports.files(self._opened.data_dir), kept)
+        files, removals = self._ports.files(self._opened.data_dir), self._opened.name_of_removals()
+        return verify(self.store, found, files, kept, removals=removals)
 
     # -- replay ---
 
@@ -737,7 +738,8 @@ class Host:
 
         files = self._ports.files(self._opened.data_dir)
         scope = Scope(older_seconds, None if every_project else encode_path(self._opened.project))
-        document = prune(self.store, files, self._ports, scope, dry_run=dry_run, asked=asked)
+        store, removals = self.store, self._opened.name_of_removals()
+        document = prune(store, files, self._ports, scope, removals=removals, dry_run=dry_run, asked=asked)
         if document["removed"] and self.config.harness.anchor is not None:
             self._anchor_head(MAIN, self.store.head(MAIN))
         return document

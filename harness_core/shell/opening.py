@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,6 +20,7 @@ from .parts import Need, Parts
 from .plugins.index import open_index
 from .plugins.opening import open_catalogue
 from .redaction import Redactor
+from .removed import MAIN
 
 if TYPE_CHECKING:
     from harness_hookspecs.host import Ports
@@ -103,6 +105,20 @@ class Opened:
             StoreError: As ``open_store``.
         """
         return self.parts.look(self._need_of_store())
+
+    def name_of_removals(self) -> str:
+        """What the head of the configured log's own stream is copied out as, beside the heads of sessions.
+
+        No two logs share the id of a session, but each has a ``store:main``: what was removed from one must not be
+        missed in another. They are told apart by what their plugin says of their place, without the data folder, which
+        may move. A plugin that words it otherwise later costs the comparison with an older copy and raises no alarm.
+        Asked once the log is open: before, it may not be there yet.
+
+        Raises:
+            StoreError: As ``open_store``.
+        """
+        said = f"{self.config.harness.store.plugin} {self.look_at_store()}".replace(str(self.data_dir), "")
+        return f"{MAIN}.{sha256(said.encode()).hexdigest()[:16]}"
 
     def _need_of_store(self) -> Need:
         name = self.config.harness.store.plugin

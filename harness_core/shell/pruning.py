@@ -59,6 +59,7 @@ def prune(
     ports: Ports,
     scope: Scope,
     *,
+    removals: str = MAIN,
     dry_run: bool = False,
     asked: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> dict[str, Any]:
@@ -72,6 +73,7 @@ def prune(
         files: The data directory.
         ports: The doors.
         scope: Which sessions.
+        removals: What the head of the store's own stream is copied out as: several stores may share the directory.
         dry_run: Whether only to say what would go.
         asked: Told what would go; nothing is removed unless it agrees. Not called where there is nothing to remove.
 
@@ -88,7 +90,7 @@ def prune(
     for batch in _batches(look.families):
         gone += _removed(store, files, ports, batch, look)
     head = store.head(MAIN)
-    copy_head(files, MAIN, head)
+    copy_head(files, removals, head)
     for session_id in heads_of_removed(store):  # also what a crash left of those that were removed before
         if not store.head(SESSION + session_id).seq:
             forget_head(files, session_id)

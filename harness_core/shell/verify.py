@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -26,7 +26,16 @@ _LOSSES = {"store.gap": "I-3", "store.tail_missing": "I-7"}
 """What a store says of a stream that lost events, and what that breaks."""
 
 
-def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchored()) -> dict[str, Any]:
+class _Copy(NamedTuple):
+    """Where the head of the store's own stream was copied out to."""
+
+    files: Files
+    name: str
+
+
+def verify(
+    store: Store, session_id: str, files: Files, kept: Anchored = Anchored(), *, removals: str = MAIN
+) -> dict[str, Any]:
     """Prove a session's log: each event against the chain, the end against the head, its copy and what the anchor
     keeps of it, each content against its digest, each question to a model against its promptHash, and the whole
     against every invariant that a log can show (:mod:`harness_core.kernel.checking`).
@@ -37,6 +46,7 @@ def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchore
         files: The data directory.
         kept: What the anchor keeps. One that has more of any session than the store says that the whole store was put
             back to an older copy; one that cannot be read proves nothing.
+        removals: What the head of the store's own stream is copied out as: several stores may share the directory.
 
     Returns:
         ``harness.verify/1``: ``equal`` is true, or ``broken`` says what is wrong and ``bad`` what is wrong first.
@@ -58,7 +68,7 @@ def verify(store: Store, session_id: str, files: Files, kept: Anchored = Anchore
         checked = Checked((unread,), NOTHING, contents=0, prompts=0)
     if not checked.head.seq and not checked.broken:
         checked = attrs.evolve(checked, broken=(Broken("I-7", 1, "the log has no event of it", "store.tail_missing"),))
-    found = (*checked.broken, *_of_the_store(store, session_id, checked.head, files, kept))
+    found = (*checked.broken, *_of_the_store(store, session_id, checked.head, kept, _Copy(files, removals)))
     broken = [one._asdict() for one in sorted(found, key=attrgetter("seq"))]
     return {
         "schema": "harness.verify/1",
@@ -114,13 +124,13 @@ def _head(head: Head) -> dict[str, Any]:
     return {"seq": head.seq, "hash": head.hash.hex()}
 
 
-def _of_the_store(store: Store, session_id: str, last: Head, files: Files, kept: Anchored) -> Iterator[Broken]:
+def _of_the_store(store: Store, session_id: str, last: Head, kept: Anchored, copy: _Copy) -> Iterator[Broken]:
     """What the anchor says of the store as a whole: each other session had so many events when it ended, and no log
     ever became shorter, unless its whole session was removed and the store says so. It is no finding at an event; all
     of this log may be proved beside it."""
     if kept.problem is not None:
         yield Broken("I-7", last.seq + 1, kept.problem.message, kept.problem.code)
-    wrong = _of_the_removals(store, files, kept)
+    wrong = _of_the_removals(store, kept, copy)
     if wrong is not None:
         yield Broken("I-6", last.seq + 1, f"the record of what was removed is not whole: {wrong}", "store.removals")
         return
@@ -136,17 +146,17 @@ def _of_the_store(store: Store, session_id: str, last: Head, files: Files, kept:
             return
 
 
-def _of_the_removals(store: Store, files: Files, kept: Anchored) -> str | None:
+def _of_the_removals(store: Store, kept: Anchored, copy: _Copy) -> str | None:
     """What is wrong with the stream that says what was removed: itself, its end, or that it once was another one."""
     try:
-        copy = copied_head(files, MAIN)  # first, for a removal meanwhile is ahead of the head
+        copied = copied_head(*copy)  # first, for a removal meanwhile is ahead of the head
         head = store.head(MAIN)
         events = list(store.read(MAIN, until=head.seq))
         verify_chain(events, head)
     except StoreCorrupt as error:
         return error.message
     hashes = [GENESIS_HASH, *(event.hash for event in events)]
-    for seq, known in (*kept.heads.get(MAIN, ()), *([] if copy is None else [copy])):
+    for seq, known in (*kept.heads.get(MAIN, ()), *([] if copied is None else [copied])):
         if seq >= len(hashes):
             return f"it once had {seq} events and has {len(events)}"
         if hashes[seq] != known:

@@ -285,6 +285,23 @@ def test_a_record_of_removals_that_was_tampered_with_is_found_by_every_session(s
     assert main(["events", "verify", kept]) == 15
 
 
+@pytest.mark.inv("I-6")
+def test_what_was_removed_from_one_log_is_not_missed_in_another_beside_it(site: Site, harness: Command) -> None:
+    harness("run", "x")
+    harness(*GC)
+    kept = harness("run", "y")["id"]
+    site.write("harness", {"store": {"plugin": "sqlite", "path": "other.db"}})
+    for text in ("a", "b"):
+        harness("run", text)
+    apart = harness("events", "verify", harness("sessions")["items"][0]["id"])
+    assert apart["equal"] is True, "nothing was removed here"
+    harness(*GC)
+    other = harness("run", "c")["id"]
+    assert harness("events", "verify", other)["equal"] is True
+    site.write("harness", {})
+    assert harness("events", "verify", kept)["equal"] is True, "what was removed there is not missed here"
+
+
 @pytest.mark.inv("I-7")
 def test_the_anchor_knows_what_was_removed_and_finds_a_store_put_back_to_before(
     site: Site, harness: Command, tmp_path: Path
