@@ -18,6 +18,7 @@ from harness_hookspecs.kit.render import clip_line, escape_for_terminal, escape_
 from .hosting import open_host, usage_error
 from .named import approval_argument, effect_argument, session_argument
 from .noun import NounGroup
+from .numbers import minute
 from .output import columns, emit, json_option, tabled
 from .session_text import content_lines, project_names, short
 from .waiting import find_effect, find_item, waiting_items
@@ -66,7 +67,7 @@ def _listed(document: Mapping[str, Any]) -> str:
             *([projects[item["project"]]] if several else []),
             item["stage"],
             item["tier"] or "-",
-            item["requested_at"][:19],
+            minute(item["requested_at"]),
             _what(item),
         )
         for item in document["items"]
@@ -114,7 +115,7 @@ def _shown(item: Mapping[str, Any], preview: bytes | None) -> str:
         pairs += [("why asked", item["rule"]), ("bound to", f"{item['name']}, sha256 {item['digest']}")]
     lines = labels(pairs)  # unbroken: what is approved is to be seen as it is
     if preview is not None:
-        text = escape_for_terminal(item["preview"]).split("\n")
+        text = escape_for_terminal(item["preview"].rstrip("\n")).split("\n")
         artifact = item["subject"] == "artifact"
         lines += ["", *(content_lines(preview, indent=2) if artifact else (f"  {line}" for line in text))]
     return "\n".join([*lines, "", *_answered(item)])
@@ -266,16 +267,21 @@ def _historic(item: Mapping[str, Any]) -> dict[str, str]:
         "session": short(item["session_id"]),
         "tier": item["tier"],
         "status": item["status"],
-        "by": f"{item['answer']['by']} ({item['answer']['via']})" if item["answer"] else "-",
-        _ASKED: item["requested_at"][:19],
+        "by": _by(item["answer"]) if item["answer"] else "-",
+        _ASKED: minute(item["requested_at"]),
         "digest": item["digest"][:8],
         "what": _what(item),
     }
 
 
+def _by(answer: Mapping[str, Any]) -> str:
+    """Who answered, and by which way where that says more."""
+    return str(answer["by"]) if answer["by"] == answer["via"] else f"{answer['by']} ({answer['via']})"
+
+
 def _historic_fitted(row: Mapping[str, str]) -> dict[str, str]:
     what = f"{row['what']}; by {row['by']}; digest {row['digest']}"
-    return {**row, _ASKED: row[_ASKED][:16].replace("T", " "), "what": what}
+    return {**row, "what": what}
 
 
 @approvals.command()

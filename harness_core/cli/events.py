@@ -23,7 +23,7 @@ from .errors import INTERRUPTED, error_document, exit_of
 from .hosting import open_host, usage_error
 from .named import session_argument
 from .noun import NounGroup
-from .numbers import Whole
+from .numbers import Whole, counted
 from .output import (
     columns,
     complain,
@@ -248,8 +248,9 @@ def _verified(document: Mapping[str, Any]) -> str:
         unknown = document["unknown_seq"]
         rest = f"; from seq {unknown} on a newer version wrote it: what it says there is not judged" if unknown else ""
         return fitted(
-            f"session {document['session_id'][-8:]} verifies: {document['events']} events, {document['contents']} "
-            f"contents, {document['prompts']} prompts; {end}{rest}{_of_anchor(document['anchor'])}"
+            f"session {document['session_id'][-8:]} verifies: {counted(document['events'], 'event')}, "
+            f"{counted(document['contents'], 'content')}, {counted(document['prompts'], 'prompt')}; "
+            f"{end}{rest}{_of_anchor(document['anchor'])}"
         )
     broken = document["broken"]
     found = [(_where(one), f"{one['message']} ({one['code']}, {one['invariant']})") for one in broken]

@@ -9,7 +9,7 @@ import click
 
 from .errors import exit_of_code
 from .hosting import open_host, terminal
-from .numbers import age, counted, sized
+from .numbers import age, counted, minute, sized
 from .output import emit, fitted, json_option, labelled, say, tabled, wants_json
 from .session_text import short
 
@@ -56,14 +56,14 @@ def _of(document: Mapping[str, Any]) -> str:
 
 def _listed(document: Mapping[str, Any]) -> str:
     rows = [
-        (short(one["id"]), one["ended_at"][:16].replace("T", " "), one["status"], str(one["events"]), one["title"])
+        (short(one["id"]), minute(one["ended_at"]), one["status"], str(one["events"]), one["title"])
         for one in document["sessions"]
     ]
     return tabled(("id", "ended (UTC)", "status", "events", "title"), rows)
 
 
 def _told(document: Mapping[str, Any]) -> str:
-    before = f"that ended before {document['before'][:16].replace('T', ' ')} (UTC)"
+    before = f"that ended before {minute(document['before'])} (UTC)"
     if not document["sessions"]:
         lines = [fitted(f"no session to remove {before}")]
     elif document["removed"]:

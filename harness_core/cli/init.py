@@ -140,6 +140,9 @@ def _aside(original: str | None) -> str:
 
 
 def _models(document: Mapping[str, Any]) -> Iterator[str]:
+    if _shown("models.yaml") in document["kept"]:  # what was found is not what that file names
+        yield "Models   those of the models.yaml that stays: harness models lists them"
+        return
     for model in document["models"]:
         ready = "ready" if model["ready"] else f"not installed: {model['missing']}"
         yield f"Model    {model['name']} ({model['kind']}): {ready}"

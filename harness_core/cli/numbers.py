@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-__all__ = ["Whole", "age", "counted", "sized"]
+__all__ = ["Whole", "age", "counted", "minute", "sized"]
 
 _AGE: Final = re.compile(r"([0-9]{1,9})([smhdw])")
 _UNITS: Final = ((1_073_741_824, "GiB"), (1_048_576, "MiB"), (1024, "KiB"))
@@ -35,6 +35,11 @@ def age(text: str) -> int:
 def counted(count: int, thing: str) -> str:
     """A number of things."""
     return f"{count} {thing}{'s' if count != 1 else ''}"
+
+
+def minute(timestamp: str) -> str:
+    """A time of an event as a table shows it, in UTC."""
+    return timestamp[:16].replace("T", " ")
 
 
 def sized(size_bytes: int) -> str:

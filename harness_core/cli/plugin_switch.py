@@ -54,7 +54,8 @@ def enable(ctx: click.Context, plugin: str) -> None:
     records = [record for record in open_index().records if record.is_called(plugin)]
     kept = [one for one in names if normalise(one) != normalise(plugin) and not any(r.is_called(one) for r in records)]
     if not records and len(kept) == len(names):
-        raise NotFound(f"no installed plugin is called {plugin}", code="plugin.not_found")
+        hint = "harness plugins list shows what is installed"
+        raise NotFound(f'no installed plugin is called "{plugin}"', code="plugin.not_found", hint=hint)
     if len(kept) < len(names):
         _write(folder, kept)
     _tell(ctx, records[0].id if records else plugin, folder, enabled=True, before=names)

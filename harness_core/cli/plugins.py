@@ -200,7 +200,7 @@ def _info(catalogue: Catalogue, row: Row) -> dict[str, Any]:
 def _informed(document: Mapping[str, Any]) -> str:
     skipped = {"schema", "provides", "config", "chosen"}
     pairs = [
-        (key, line)
+        (key.replace("_", " "), line)
         for key, value in document.items()
         if key not in skipped and value not in (None, {}, [])
         for line in _lines(value)
@@ -232,6 +232,8 @@ def _lines(value: Any) -> list[str]:
 
 
 def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

@@ -12,7 +12,7 @@ from .gc import gc
 from .hosting import budget_of, open_host, recorded_flags, settings_of
 from .named import session_argument
 from .noun import NounGroup
-from .numbers import Whole
+from .numbers import Whole, minute
 from .output import emit, json_option, tabled
 from .run import budget_option, follow, on_ask_option, set_option, yolo_of, yolo_options
 from .session_text import Beside, project_names, session_text, short, stage_with_context
@@ -64,7 +64,7 @@ def _listed(document: Mapping[str, Any], *, every: bool) -> str:
         (
             short(item["id"]),
             *([projects[item["project"]]] if every else []),
-            item["updated_at"][:16].replace("T", " "),
+            minute(item["updated_at"]),
             item["status"],
             item["stage"] or "-",
             str(item["usage"]["input_tokens"] + item["usage"]["output_tokens"])
@@ -159,7 +159,7 @@ def _branches(document: Mapping[str, Any]) -> str:
         (
             "  " * item["depth"] + short(item["id"]) + (" *" if item["id"] == document["session_id"] else ""),
             "-" if item["forked_at"] is None else str(item["forked_at"]),
-            item["created_at"][:16].replace("T", " "),
+            minute(item["created_at"]),
             item["status"],
             item["stage"] or "-",
             item["title"],

@@ -118,7 +118,11 @@ def post_answer(
     if found["status"] != "pending":
         return AlreadyAnswered(found["answer"]["by"])
     if found["digest"] != body["digest"]:
-        raise Refused("the answer is bound to other arguments than those that are asked about", code="approval.digest")
+        raise Refused(
+            "the answer is bound to other arguments than those that are asked about",
+            code="approval.digest",
+            hint=f"look at what is asked: harness approvals show {found['id'][-8:]}",
+        )
     command = inbox_row("answer", body, redactor)
     place = answer_place(found["id"], found["digest"], found["session_id"], store)
     if place.stands is None:

@@ -90,7 +90,7 @@ def find_entry(config: EffectiveConfig, name: str) -> ModelEntry:
         hint = nearest(name, config.models.models) or "harness models lists them"
         if config.untrusted_leaves and not config.trusted:
             hint = "models of a project that is not trusted do not count before: harness trust"
-        raise NotFound(f"models.yaml has no model {name}", code="model.not_found", hint=hint)
+        raise NotFound(f'models.yaml has no model "{name}"', code="model.not_found", hint=hint)
     return found
 
 

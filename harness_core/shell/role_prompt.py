@@ -79,7 +79,7 @@ def _named(assembly: Assembly, reference: str) -> tuple[ExecutorRole, str | None
             return _DEFAULT_ROLE, reference, name
     personas = ", ".join(sorted({stage.role for stage in stages.stages.values()}))
     raise NotFound(
-        f"there is no role {reference}",
+        f'there is no role "{reference}"',
         code="role.not_found",
         hint=f"executor roles: {', '.join(EXECUTOR_ROLES)}; personas: {personas}",
     )

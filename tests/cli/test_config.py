@@ -438,6 +438,8 @@ def test_init_trusts_what_it_wrote_and_never_what_it_found(place: Place) -> None
     place.write("models.yaml", "default: m\nmodels:\n  m: {provider: acme}\n")
     found = place.document("init")
     assert (found["trusted"], found["kept"]) == (False, [".harness/models.yaml"])
+    said = place.run("init")
+    assert "those of the models.yaml that stays" in said and "demo" not in said, "what is not in it is no model of it"
     assert not place.document("config", "check")["trusted"]
     assert "written, but not trusted" not in place.run("init")
     place.document("trust")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -168,7 +169,8 @@ def test_an_approval_is_answered_from_elsewhere_once_and_the_session_goes_on(out
     assert (code, waiting["status"]) == (10, "awaiting_approval")
     (item,) = harness("approvals")[1]["items"]
     assert (item["id"], item["tier"], item["args"]) == (waiting["waiting"][0]["id"], "T3", {"note": "n"})
-    assert harness("approvals", "answer", item["id"], "--approve", "--digest", "0" * 64)[:1] == (11,)
+    code, other, _ = harness("approvals", "answer", item["id"], "--approve", "--digest", "0" * 64)
+    assert (code, other["hint"]) == (11, f"look at what is asked: harness approvals show {item['id'][-8:]}")
     code, answer, _ = harness("approvals", "answer", item["id"][-8:], "--approve", "--say", "go on")
     assert (code, answer["stands"]) == (0, True)
     assert harness("approvals")[1]["items"] == []
@@ -180,6 +182,20 @@ def test_an_approval_is_answered_from_elsewhere_once_and_the_session_goes_on(out
     assert (code, done["status"], len(outcomes.effects())) == (0, "completed", before + 1)
     (decided,) = harness("approvals", "history", waiting["id"])[1]["items"]
     assert (decided["status"], decided["answer"]["say"]) == ("granted", "go on")
+
+
+def test_tables_say_times_alike_and_a_name_once(
+    outcomes: Site, harness: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert harness("run", "W-ASKS", "--on-ask", "deny")[0] == 11
+    waiting = harness("run", "W-ASKS", "--on-ask", "suspend")[1]
+    tables = []
+    for words in (["approvals", "history"], ["approvals"], ["sessions"]):
+        assert main(words) == 0
+        tables.append(capsys.readouterr().out)
+    assert all(re.search(r"  \d{4}-\d\d-\d\d \d\d:\d\d  ", table) for table in tables)
+    assert "  on_ask  " in tables[0]
+    assert harness("cancel", waiting["id"])[0] == 0
 
 
 @pytest.mark.parametrize(

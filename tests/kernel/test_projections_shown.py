@@ -230,3 +230,14 @@ def test_amounts_are_said_in_words_and_no_more_exactly_than_they_mean(
     [event] = Log().add(kind, **payload).events
     line = Timeline().line(event)
     assert line is not None and line.text == text
+
+
+def test_a_way_that_no_condition_leads_is_not_said_to_follow_from_true() -> None:
+    said = [
+        Timeline().line(Log().add("transition.taken", source="draft", target="failed", rule=rule).events[0])
+        for rule in ("true", "a == 1")
+    ]
+    assert [line and line.text for line in said] == [
+        "draft -> failed, by a rule without a condition",
+        "draft -> failed because a == 1",
+    ]

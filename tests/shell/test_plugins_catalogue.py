@@ -156,7 +156,7 @@ def test_whom_nobody_offers_the_nearest_is_named(site: Path) -> None:
     with pytest.raises(PluginError) as caught:
         catalogue_of(site).offer("tool", "acne")
     assert (caught.value.code, caught.value.hint) == ("plugin.missing", "did you mean acme?")
-    with pytest.raises(NotFound, match="no installed plugin is called nobody"):
+    with pytest.raises(NotFound, match='no installed plugin is called "nobody"'):
         catalogue_of(site).row("nobody")
 
 

@@ -57,9 +57,9 @@ def test_names_that_nobody_has_are_errors_with_their_place() -> None:
     said = with_flags(said, [("nobody", "HARNESS_DISABLE_PLUGINS")])
     errors = unknown_names([record("acme-tool"), record("a")], said)
     assert [(error.code, error.where, error.message) for error in errors] == [
-        ("plugin.unknown", "HARNESS_DISABLE_PLUGINS", "no installed plugin is called nobody"),
-        ("plugin.unknown", "harness.yaml:3:5", "plugins.disable: no installed plugin is called acme-tol"),
-        ("plugin.unknown", "harness.yaml:3:5", "plugins.require: no installed plugin is called gone"),
+        ("plugin.unknown", "HARNESS_DISABLE_PLUGINS", "no installed plugin is called \"nobody\""),
+        ("plugin.unknown", "harness.yaml:3:5", "plugins.disable: no installed plugin is called \"acme-tol\""),
+        ("plugin.unknown", "harness.yaml:3:5", "plugins.require: no installed plugin is called \"gone\""),
     ]
     assert errors[1].hint == "did you mean acme-tool?"
 

@@ -195,6 +195,12 @@ def _fixed(mark: str, template: str) -> Callable[[Payload, Place], Said]:
     return say
 
 
+def _taken(payload: Payload, place: Place) -> Said:
+    """A rule without a condition is recorded as one that always holds."""
+    why = ", by a rule without a condition" if payload["rule"] == "true" else f" because {payload['rule']}"
+    return ".", f"{payload['source']} -> {payload['target']}{why}"
+
+
 _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "session.created": _fixed(".", "session created: {title}"),
     "session.forked": _forked,
@@ -209,7 +215,7 @@ _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "stage.entered": _entered,
     "stage.left": _left,
     "stage.skipped": _fixed("-", "{stage}: skipped: {reason}"),
-    "transition.taken": _fixed(".", "{source} -> {target} because {rule}"),
+    "transition.taken": _taken,
     "retry.scheduled": _retried,
     "context.assembled": _context,
     "context.failed": _error("no context"),

@@ -140,7 +140,7 @@ class EffectiveConfig:
             known = [str(key) for key in above] if isinstance(above, Mapping) else []
             below = f"{format_path(parts[:-1])} has {', '.join(known)}" if known and parts[:-1] else None
             raise NotFound(
-                f"there is no key {format_path(parts)}",
+                f'there is no key "{format_path(parts)}"',
                 code="config.no_key",
                 hint=nearest(str(parts[-1]), known) or below or "harness config show lists them",
             )

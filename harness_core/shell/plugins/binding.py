@@ -105,7 +105,7 @@ def candidates_for(catalogue: Catalogue, question: str) -> list[Candidate]:
         role, _, persona = question.partition("@")
         if role not in EXECUTOR_ROLES:
             hint = f"roles: {', '.join(EXECUTOR_ROLES)}; an offer is asked for as KIND:NAME"
-            raise NotFound(f"there is no role {role}", code="role.not_found", hint=hint)
+            raise NotFound(f'there is no role "{role}"', code="role.not_found", hint=hint)
         found = _bound(catalogue, role, persona or None)
     if not found:
         raise PluginError(f"no installed plugin offers {question}", code="plugin.missing")

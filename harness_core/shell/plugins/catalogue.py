@@ -79,7 +79,7 @@ class Catalogue:
         if not found:
             known = [row.record.id for row in self.rows]
             raise NotFound(
-                f"no installed plugin is called {name}",
+                f'no installed plugin is called "{name}"',
                 code="plugin.not_found",
                 hint=did_you_mean(normalise(name), known) or "harness plugins list shows what is installed",
             )

@@ -80,7 +80,7 @@ def unknown_names(records: Sequence[Record], selection: Selection) -> list[Confi
     known = {name for record in records for name in (record.id, record.distribution)}
     return [
         ConfigError(
-            f"{key}no installed plugin is called {named.name}",
+            f'{key}no installed plugin is called "{named.name}"',
             code="plugin.unknown",
             where=named.where,
             hint=did_you_mean(normalise(named.name), known) or "harness plugins list shows what is installed",

@@ -8,18 +8,18 @@ import psycopg
 
 from harness_hookspecs.errors import StoreCorrupt, StoreError
 
-__all__ = ["DENIED_HINT", "failure", "is_fault_of_one", "is_passing"]
+__all__ = ["failure", "is_fault_of_one", "is_passing"]
 
-DENIED_HINT: Final = "ask whoever keeps the server for the right to use this schema"
+_DENIED_HINT: Final = "ask whoever keeps the server for the right to use this schema"
 _SERVER_HINT: Final = "see that the server runs; what is finished is kept, then resume"
 
 # By SQLSTATE, the whole of it or its class (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 _KNOWN: Final[dict[str, tuple[str, str, str | None]]] = {
     "08": ("store.unreachable", "the connection was lost", _SERVER_HINT),
     "25006": ("store.readonly", "the log is read-only", "connect to the server that takes writes"),
-    "28": ("store.denied", "the server refused the connection", DENIED_HINT),
+    "28": ("store.denied", "the server refused the connection", _DENIED_HINT),
     "40": ("store.busy", "the server kept putting others first", None),
-    "42501": ("store.denied", "the right to do this is missing", DENIED_HINT),
+    "42501": ("store.denied", "the right to do this is missing", _DENIED_HINT),
     "53100": ("store.full", "there is no space left for the log", "make room, then resume: nothing was written"),
     "53300": ("store.busy", "the server has no connection left", None),
     "54": ("store.too_large", "the content is larger than the log can hold", None),

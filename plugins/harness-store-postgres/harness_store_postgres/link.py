@@ -15,7 +15,7 @@ from psycopg.pq import Conninfo, PGconn, Ping
 
 from harness_hookspecs.errors import StoreError
 
-from .failure import DENIED_HINT, failure
+from .failure import failure
 from .schema import MIN_SERVER, SAID
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ DriverError = psycopg.Error
 _PAUSES_SECONDS: Final = (0.25, 1.0, 2.0)
 _BUSY_PAUSES_SECONDS: Final = (0.1, 0.2, 0.7, *29 * (1.0,))
 """Together 30 s, as long as the log itself is waited for."""
+
+_REFUSED_HINT: Final = (
+    "see that PGUSER, PGDATABASE or the service file name what is there; else ask whoever keeps the server"
+)
 
 _NONE_TO_SPARE: Final = ("too many clients", "too many connections", "connection slots are reserved")
 """What servers whose messages are English say for want of a connection: of a refusal the driver knows no SQLSTATE."""
@@ -121,7 +125,7 @@ class Link:
             return StoreError(text, code="store.busy", where=self.where)
         if PGconn.ping(make_conninfo(connect_timeout=2, **self._service).encode()) == Ping.OK:
             text = f"the server refused the connection: {text}"
-            return StoreError(text, code="store.denied", where=self.where, hint=DENIED_HINT)
+            return StoreError(text, code="store.denied", where=self.where, hint=_REFUSED_HINT)
         hint = "see that the server runs and that PGHOST, PGPORT or the service file name it"
         text = f"the server cannot be reached: {text}"
         return StoreError(text, code="store.unreachable", where=self.where, hint=hint)

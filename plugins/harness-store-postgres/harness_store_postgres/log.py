@@ -102,7 +102,7 @@ class PostgresStore:
 
     def backup(self, target: Path) -> Backup:
         self.change_counter()  # a log that cannot be asked says so first
-        raise StoreError("The log lies in a database, not in a file.", code="store.no_file", hint=_COPY_HINT)
+        raise StoreError("the log lies in a database, not in a file", code="store.no_file", hint=_COPY_HINT)
 
     def prune(self, ended: Mapping[str, Head], drafts: Sequence[Draft]) -> Pruned:
         work = pruning(self._readers, ended, drafts)
