@@ -11,6 +11,7 @@ import click
 from harness_core.shell.plugins.checking import check_rows, folder_row, try_rows
 from harness_core.shell.plugins.index import open_index
 from harness_core.shell.ports import make_ports
+from harness_hookspecs.errors import NotFound
 from harness_hookspecs.kit.render import escape_line
 
 from .output import emit, json_option
@@ -52,6 +53,12 @@ def _check_folder(_: click.Context, folder: Any, run_code: bool) -> tuple[list[R
 
 
 def _check_installed(ctx: click.Context, plugin: str | None, run_code: bool) -> tuple[list[Row], list[Any]]:
+    if plugin and os.sep in plugin:  # no id has one
+        raise NotFound(
+            f"there is no folder {plugin}",
+            code="plugin.not_found",
+            hint="name the folder that holds the plugin's pyproject.toml",
+        )
     catalogue = open_for(ctx)
     rows = [catalogue.row(plugin)] if plugin else list(catalogue.rows)
     if not run_code:

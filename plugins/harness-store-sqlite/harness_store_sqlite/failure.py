@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from harness_hookspecs.errors import StoreCorrupt, StoreError
 
-__all__ = ["FOLDER_HINT", "failure"]
+__all__ = ["CORRUPT_HINT", "FOLDER_HINT", "failure"]
 
+CORRUPT_HINT: Final = "restore it from a copy (harness db backup makes one); what is there was not changed"
 FOLDER_HINT: Final = "harness doctor says what is wrong with the folders; make it writable or set XDG_DATA_HOME"
 
 # Primary result codes of SQLite (https://sqlite.org/rescode.html).
@@ -46,7 +47,7 @@ def failure(error: BaseException, where: str, *, full: bool = False) -> StoreErr
     if primary == _CONSTRAINT and "cannot store" in str(error):  # what a STRICT table says of a value's type
         return StoreError(f"what is to be written is malformed: {error}", code="store.malformed", where=where)
     if primary in _BROKEN:
-        return StoreCorrupt(f"{_BROKEN[primary]}: {error}", code="store.corrupt", where=where)
+        return StoreCorrupt(f"{_BROKEN[primary]}: {error}", code="store.corrupt", where=where, hint=CORRUPT_HINT)
     if primary == _IOERR and full:
         primary = _FULL
     name, text, hint = _KNOWN.get(primary, ("store.io", "the log cannot be read or written", None))

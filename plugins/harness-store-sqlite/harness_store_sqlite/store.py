@@ -15,7 +15,7 @@ from harness_hookspecs.store import Backup
 
 from .copying import proved
 from .driver import READ_ERRORS, Connection, DatabaseFactory, DriverError, PeeweeException, SqliteDatabase
-from .failure import FOLDER_HINT, failure
+from .failure import CORRUPT_HINT, FOLDER_HINT, failure
 from .log import SqliteStore
 from .schema import APPLICATION_ID, CACHES, FORMAT, affected, creation, form, pragmas, steps
 
@@ -269,14 +269,14 @@ def _look_at_header(path: Path) -> None:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
         text = "the file is empty or cut off" if len(header) < _HEADER_BYTES else "this is no SQLite file"
-        hint = "restore it from a copy; it was not changed"
-        raise StoreCorrupt(text, code="store.corrupt", where=str(path), hint=hint)
+        raise StoreCorrupt(text, code="store.corrupt", where=str(path), hint=CORRUPT_HINT)
     _refuse_foreign(path, int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big"))
 
 
 def _refuse_foreign(path: Path, application_id: int, version: int) -> None:
     if application_id != APPLICATION_ID:
-        raise StoreCorrupt("the database belongs to another program", code="store.foreign", where=str(path))
+        hint = "name another file for the log: store: {plugin: sqlite, path: ...}"
+        raise StoreCorrupt("the database belongs to another program", code="store.foreign", where=str(path), hint=hint)
     if version > FORMAT:
         text = f"the log has format {version}, this version reads {FORMAT}"
         hint = "use the version of harness-store-sqlite that wrote it"
@@ -301,7 +301,8 @@ def _steps(path: Path, connection: Connection) -> tuple[str, ...]:
     held = {row[0] for row in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()}
     of_its_format = set(form(version))
     if version < 1 or not of_its_format - CACHES <= held <= of_its_format:
-        raise StoreCorrupt("tables or triggers of the log were changed", code="store.corrupt", where=str(path))
+        text = "tables or triggers of the log were changed"
+        raise StoreCorrupt(text, code="store.corrupt", where=str(path), hint=CORRUPT_HINT)
     return steps(version, held)
 
 

@@ -185,6 +185,7 @@ def test_a_look_refuses_what_would_not_open_and_changes_nothing(host: FakeHost, 
     with pytest.raises(StoreCorrupt) as caught:
         look_at_store(QUICK, host)
     assert caught.value.code == code
+    assert caught.value.hint, "what to do next"
     assert everything_in(host.data_dir) == before
 
 
