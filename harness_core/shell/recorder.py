@@ -128,6 +128,8 @@ class RoleCallRecorder:
 
     def suspend(self, kind: str, wait_id: str) -> Suspend:
         """Close the context; the caller raises what is returned. The first reason stands."""
+        if self._in_turn is not None:
+            self._in_turn(self.fact("role.suspended", {"kind": kind, "wait_id": wait_id}))
         if self._waits is None:
             self._waits = Suspend(kind, wait_id)
         if not self._side_by_side:
@@ -148,6 +150,10 @@ class RoleCallRecorder:
         """Keep results for the next intent, or write them at once when their effect cannot be repeated."""
         if self._in_turn is not None:
             self._in_turn(facts[0])
+            self._submit(lambda opening, kept: Record(
+                self.role_call_id, results=(*opening, *facts), blobs={**kept, **(blobs or {})}
+            ))  # fmt: skip
+            return  # the record says where it stands, not what it was written with
         with self._lock:
             self._results += facts
             self._blobs.update(blobs or {})

@@ -304,24 +304,47 @@ class _Simulation:
 
     def _given_up(self) -> bool:
         """Nobody goes on by himself, so what the record does not say happens now: a cancel is heard, its grace is over,
-        the process of a call without an end dies, or what nobody recorded is shown.
+        an approval is waited for no longer, the process of a call without an end dies, what nobody recorded is shown,
+        or a process dies of which the record has something else next.
         """
         runs = [run for run in self._runs.values() if run.alive]
-        if self.state.cancelling is not None:
-            for tokens in ([run.cancel for run in runs], [run.late_cancel for run in runs]):
-                waiting = [token for token in tokens if not token.cancelled]
-                for token in waiting:
-                    token.cancel(self.state.cancelling)
-                if waiting:
-                    return True
-        lost = [run for run in runs if run.answers.lost]
-        for run in lost:
+        if self._cancelled(runs) or sum(self._leave(run) for run in runs):
+            return True
+        dead = [run for run in runs if run.answers.lost]
+        held = [] if dead else [run for run in runs if not run.answers.shown]
+        if not dead and not held:
+            dead = [run for run in runs if run.began_at < self.record.seq]
+        for run in dead:
             run.alive = False
-        held = [] if lost else [run for run in runs if not run.answers.shown]
         for run in held:
             run.answers.shown = True
         self.changed()
-        return bool(lost or held)
+        return bool(dead or held)
+
+    def _cancelled(self, runs: Sequence[RoleRun]) -> bool:
+        """Have a cancel heard, or its grace be over; whether anybody is told of it now."""
+        if self.state.cancelling is None:
+            return False
+        for tokens in ([run.cancel for run in runs], [run.late_cancel for run in runs]):
+            waiting = [token for token in tokens if not token.cancelled]
+            for token in waiting:
+                token.cancel(self.state.cancelling)
+            if waiting:
+                return True
+        return False
+
+    def _leave(self, run: RoleRun) -> bool:
+        """Have a role call's approvals waited for no longer: first those that it was suspended by or beside."""
+        answers = run.answers
+        asked = [
+            one.approval_id
+            for one in self.state.pending.values()
+            if one.payload.get("role_call_id") == answers.role_call_id and one.approval_id not in answers.left
+        ]
+        in_vain = [one for one in asked if not self.record.is_answered(answers.role_call_id, one)]
+        answers.left.update(in_vain or asked)
+        self.changed()
+        return bool(asked)
 
     # -- the end ---
 
@@ -356,12 +379,9 @@ class _Simulation:
         return Difference(event.seq, {"type": event.type, "payload": dict(event.payload)}, replayed)
 
     def is_asking(self, approval_id: str) -> bool:
-        """Whether somebody is being asked: until the record says that the call suspends."""
-        run = self._runs[self.state.approvals[approval_id].payload["role_call_id"]]
-        suspends = self.record.suspends(run.answers.role_call_id, run.answers.buffered)
-        if suspends is not None and suspends.payload["wait_id"] != approval_id:
-            self.ports.clock.sleep(_MOMENT_SECONDS)  # of several questions the one that it names is given up first
-        return suspends is None
+        """Whether somebody is being asked: until the record says that the call suspends, or others wait for it to."""
+        answers = self._runs[self.state.approvals[approval_id].payload["role_call_id"]].answers
+        return approval_id not in answers.left and not self.record.suspends(answers.role_call_id)
 
 
 def _is_of_role(event: Event) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.facts import Event, Fact
+from harness_hookspecs.errors import Suspend
 from harness_hookspecs.kit.canonical import read_canonical
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import thaw
@@ -35,8 +36,9 @@ class Answers:
         read_blob: Content by digest.
         wait_for: Blocks until a condition holds.
         changed: Has everyone who waits look again.
-        buffered: The seqs of ends that wait to be written.
-        handed: The end that is on its way there.
+        laid: The seqs of ends that wait to be written.
+        suspends: Whether somebody has given up waiting, by which the role call will suspend.
+        left: The approvals that nobody waits for any more.
         lost: Whether a call was made that has no end.
         shown: Whether what is not recorded is written, so that the difference is seen.
     """
@@ -46,8 +48,9 @@ class Answers:
     read_blob: Callable[[str], bytes]
     wait_for: Callable[[Callable[[], bool]], None]
     changed: Callable[[], None]
-    buffered: set[int] = attrs.field(factory=set)
-    handed: int | None = None
+    laid: set[int] = attrs.field(factory=set)
+    suspends: bool = False
+    left: set[str] = attrs.field(factory=set)
     lost: bool = False
     shown: bool = False
 
@@ -64,31 +67,39 @@ class Answers:
             raise Abandoned
         return end
 
-    def reached(self, name: str) -> None:
-        """A boundary inside the role call: what was on its way into the buffer is there now."""
-        if name == "result.buffered" and self.handed is not None:
-            seq, self.handed = self.handed, None
-            self.buffered.add(seq)
-            self.changed()
-            self.wait_for(lambda: self.record.are_together(seq, self.role_call_id, self.buffered))
-
     def in_turn(self, fact: Fact) -> None:
-        """Hold whoever is about to write an event until it is its turn.
+        """Hold whoever is about to write an event until it is its turn; ends of calls find theirs by themselves.
 
         One that is not recorded comes behind a cancel and what was made by then, where it was refused, as it was by a
         pause or for a budget; or it is seen when nobody else goes on.
         """
+        if fact.type == "role.suspended":
+            self._suspend_in_turn(fact)
+            return
         events = self.record.ahead_in_run(self.role_call_id, fact.type)
-        same = (one for one in events if one.seq not in self.buffered and call_id_of(one) == call_id_of(fact))
+        same = (one for one in events if one.seq not in self.laid and call_id_of(one) == call_id_of(fact))
         event = next(same, None)
         if event is None:
-            self.wait_for(lambda: self.shown or self.record.are_all_in(self.role_call_id, self.buffered))
+            self.wait_for(lambda: self.shown or self.record.are_all_in(self.role_call_id, self.laid))
+        elif self.record.is_result(event):
+            self.laid.add(event.seq)
+            self.changed()
         else:
-            self.wait_for(lambda: self._is_due(event.seq))
-            self.handed = event.seq if self.record.is_result(event) else None
+            self.wait_for(lambda: self.record.is_due(event.seq, self.role_call_id, self.laid))
 
-    def _is_due(self, seq: int) -> bool:
-        return self.handed is None and self.record.is_due(seq, self.role_call_id, self.buffered)
+    def _suspend_in_turn(self, fact: Fact) -> None:
+        """Of several that wait, the one gives up first by which the record says that the role call suspended."""
+        event = next(self.record.ahead(self.role_call_id, "role.suspended"), None)
+        if event is not None and _wait_of(event) != _wait_of(fact):
+            self.wait_for(lambda: self.suspends or self.shown)
+            if self.suspends:
+                raise Suspend(*_wait_of(event))
+        self.suspends = True
+        self.changed()
+
+
+def _wait_of(fact: Event | Fact) -> tuple[str, str]:
+    return fact.payload["kind"], fact.payload["wait_id"]
 
 
 class RecordedProvider:

@@ -6,6 +6,7 @@ A simulation holds every call back until all that the same role call did before 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from harness_core.kernel.facts import Event, Fact, effect_id
@@ -69,6 +70,10 @@ class Record:
         self._starts: dict[str, Event] = {}  # by the identity of the effect
         for role_call_id, events in self._of_call.items():
             self._pair(role_call_id, events)
+        self._decided: dict[str, int] = {}  # the seq of what ended it, by approval
+        for event in self.events:
+            if event.type.startswith("approval.") and event.type != "approval.requested":
+                self._decided.setdefault(event.payload["approval_id"], event.seq)
         self._made = frozenset(end.seq for end in self._answers.values())  # the ends of calls that were made
 
     def _pair(self, role_call_id: str, events: Sequence[Event]) -> None:
@@ -106,12 +111,16 @@ class Record:
         ahead = self.ahead(role_call_id, event_type)
         return (one for one in ahead if suspends is None or one.seq < suspends.seq)
 
-    def suspends(self, role_call_id: str, buffered: set[int]) -> Event | None:
-        """The suspension of a role call, when it is next but for the ends that are written with it."""
-        event = next((one for one in self.events[self.seq :] if one.seq not in buffered), None)
-        if event is None or event.type != "role.suspended" or event.refs.get("role_call_id") != role_call_id:
-            return None
-        return event
+    def suspends(self, role_call_id: str) -> bool:
+        """Whether what is next is the suspension of a role call."""
+        event = self.next
+        return event is not None and event.type == "role.suspended" and event.refs["role_call_id"] == role_call_id
+
+    def is_answered(self, role_call_id: str, approval_id: str) -> bool:
+        """Whether what a role call asked is decided before it is suspended, if it is; also when nobody decides it."""
+        suspends = next(self.ahead(role_call_id, "role.suspended"), None)
+        decided = self._decided.get(approval_id)
+        return suspends is None or (decided is not None and decided < suspends.seq)
 
     def model_call(self, role_call_id: str, turn: int, taken: set[int]) -> Event | None:
         """The intent of a model call of that turn that has happened and waits for its answer; the latest of each call,
@@ -139,35 +148,24 @@ class Record:
         found = event.type == "effect.settled" and event.payload["kind"] == "probe"
         return found or event.type in _ENDS or event.type == "effect.in_doubt"
 
-    def is_due(self, seq: int, role_call_id: str, buffered: set[int]) -> bool:
+    def is_due(self, seq: int, role_call_id: str, laid: set[int]) -> bool:
         """Whether all calls and ends of a role call before ``seq`` have happened, or are about to be written at once:
         what stands between two events of a role call stands between two of its commands.
         """
         return not any(
             event.refs.get("role_call_id") != role_call_id
             or event.type in _MOVES
-            or (self.is_result(event) and event.seq not in buffered)
-            for event in self.events[self.seq : seq - 1]
+            or (self.is_result(event) and event.seq not in laid)
+            for event in islice(self.events, self.seq, seq - 1)
         )
 
-    def are_together(self, seq: int, role_call_id: str, buffered: set[int]) -> bool:
-        """Whether all ends that stand right behind ``seq``, of calls made side by side, are about to be written too:
-        nobody else may have had a command to write them with.
-        """
-        for event in self.events[max(seq, self.seq) :]:
-            if event.refs.get("role_call_id") != role_call_id or event.type in _MOVES:
-                return True
-            if event.seq in self._made and event.seq not in buffered:
-                return False
-        return True
-
-    def are_all_in(self, role_call_id: str, buffered: set[int]) -> bool:
+    def are_all_in(self, role_call_id: str, laid: set[int]) -> bool:
         """Whether a cancel that is recorded has happened, and all ends of calls that were made by now are written, or
         about to be: then comes what is not recorded, and was refused.
         """
         if self.seq < self._cancelled_at:
             return False
-        made = (end for seq, end in self._answers.items() if seq <= self.seq < end.seq and end.seq not in buffered)
+        made = (end for seq, end in self._answers.items() if seq <= self.seq < end.seq and end.seq not in laid)
         return not any(end.refs.get("role_call_id") == role_call_id for end in made)
 
     def heard(self, role_call_id: str, reason: str) -> bool:

@@ -62,7 +62,7 @@ class SimulatedRoles:
 
     def _services(self, call: RoleRun) -> Services:
         loop: Any = call.loop
-        ports: Any = _RolePorts(self.ports, call.answers)
+        ports: Any = _RolePorts(self.ports)
         active: Any = RecordedTime(call.answers, loop)
         return Services(
             ports,
@@ -97,14 +97,13 @@ class _RecordedEvents:
 
 
 class _RolePorts:
-    """The simulation's ports; boundaries inside a role call are told to whoever keeps the order of its events."""
+    """The simulation's ports, without what acts at the boundaries inside a role call."""
 
-    def __init__(self, ports: Any, answers: Answers) -> None:
-        self._ports, self._answers = ports, answers
+    def __init__(self, ports: Any) -> None:
+        self._ports = ports
 
     def reach(self, name: str) -> None:
         """See ``Ports.reach``; no failpoint acts in a replay."""
-        self._answers.reached(name)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ports, name)

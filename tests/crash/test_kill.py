@@ -32,9 +32,8 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
 @pytest.fixture(scope="module", params=WORKFLOWS)
 def shape(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
     """A session of each shape."""
-    modes = ("skip-inference",) if request.param == "fan" else ("skip-inference", "simulate")
     with Driver(WORKFLOWS[request.param](tmp_path_factory.mktemp(request.param))) as driver:
-        yield Reference(driver, modes)
+        yield Reference(driver)
 
 
 def test_the_reference_session_reaches_every_failpoint(reference: Reference) -> None:

@@ -20,7 +20,8 @@ def _line(root: Path) -> Site:
 
 
 def _fan(root: Path) -> Site:
-    """Calls of every class side by side, one that asks, and an artifact that somebody has to approve."""
+    """Calls of every class side by side, two that ask beside one that does not, and an artifact that somebody has to
+    approve."""
     stages = {
         "initial": "work",
         "stages": {
@@ -34,7 +35,7 @@ def _fan(root: Path) -> Site:
     keyed, unkeyed = [("keyed", {"note": note}) for note in "bc"], ("unkeyed", {"note": "e"})
     replies = [
         calls(("pure", {"note": "a"}), *keyed, slow, unkeyed),
-        calls(("network", {"note": "f"})),
+        calls(("network", {"note": "f"}), ("network", {"note": "g"}), ("keyed", {"note": "h"})),
         says("The report."),
     ]
     return write_site(root, stages=stages, replies=_numbered("work", replies), tools=_TOOLS)

@@ -57,6 +57,7 @@ class Weather(NamedTuple):
     crashes: bool = False
     jumps: bool = False
     gate: str = "approve"
+    hasty: bool = False  # people answer and settle also where the owner has died, before another one goes on
     between: Callable[[Store, str], None] | None = None  # done to the store while nobody runs the session
 
 
@@ -217,8 +218,17 @@ def _own(host: Host, ports: SimulatedPorts, found: str, weather: Weather, text: 
             other.join()
     else:
         document = host.session(found)
+        if weather.hasty:
+            _answer(host, document, weather)
         if document["status"] not in _FINAL:
             document = host.resume(found, on_ask="suspend")
+    _answer(host, document, weather)
+    now: Mapping[str, Any] = host.session(found)
+    return now
+
+
+def _answer(host: Host, document: Mapping[str, Any], weather: Weather) -> None:
+    """What people say to all that waits."""
     for item in host.approvals():
         if item["kind"] == "approval":
             answer = weather.gate if item["subject"] == "artifact" else "approve"
@@ -226,8 +236,6 @@ def _own(host: Host, ports: SimulatedPorts, found: str, weather: Weather, text: 
     for waiting in document["waiting"]:
         if waiting["kind"] == "in_doubt":
             _settle(host, waiting["id"])
-    now: Mapping[str, Any] = host.session(found)
-    return now
 
 
 def _settle(host: Host, effect_id: str) -> None:
@@ -324,5 +332,6 @@ class Jumping:
 FOREIGN = Weather(beside=foreign)
 CANCEL = Weather(frozenset({"completed", "cancelled"}), beside=cancel)
 CRASH = Weather(crashes=True)
+HASTY = Weather(crashes=True, hasty=True)
 JUMPS = Weather(jumps=True)
 DENIED = Weather(frozenset({"failed"}), gate="deny")

@@ -16,6 +16,7 @@ from tests.simulation.storm import (
     CRASH,
     DENIED,
     FOREIGN,
+    HASTY,
     JUMPS,
     MEMORY,
     Weather,
@@ -70,3 +71,41 @@ def test_questions_that_were_asked_side_by_side_and_beside_other_calls_are_given
             [*ids] = [asked["approval_id"] for asked in payloads(played.events, "approval.requested")]
             named.add(ids.index(suspended["wait_id"]))
     assert named >= {0, 1}  # now the one, now the other
+
+
+MANY: Sequence[tuple[str, Mapping[str, Any]]] = (
+    *(("slow", {"note": note, "seconds": 0.002, "deaf": True}) for note in "ab"),
+    ("keyed", {"note": "c"}),
+    ("unkeyed", {"note": "d"}),
+    ("keyed", {"note": "e"}),
+    *(("network", {"note": note}) for note in "fg"),
+)
+ASKED: Sequence[tuple[str, Mapping[str, Any]]] = (
+    *(("network", {"note": note}) for note in "abcde"),
+    ("keyed", {"note": "f"}),
+    ("unkeyed", {"note": "g"}),
+)
+BESIDE: Mapping[str, tuple[Any, Weather, Sequence[int]]] = {
+    "many crash": (MANY, CRASH, range(12)),
+    "many hasty": (MANY, HASTY, range(12)),
+    "asked calm": (ASKED, CALM, range(3)),
+    "asked crash": (ASKED, CRASH, range(6)),
+    "asked hasty": (ASKED, HASTY, range(12)),
+}
+
+
+@pytest.mark.req("B-97")
+@pytest.mark.parametrize("name", BESIDE)
+def test_each_of_the_calls_that_a_crash_left_side_by_side_is_in_doubt_or_not_as_it_was(
+    tmp_path: Path, name: str
+) -> None:
+    asked, around, seeds = BESIDE[name]
+    with unlimited() as patch:
+        tools = {"tools": {"effects": {"probes": False}}}
+        replies = [calls(*asked), says("done")]
+        site = write_site(tmp_path, stages=one_stage(), replies=replies, harness=MEMORY, tools=tools).enter(patch)
+        for seed in seeds:
+            played = play(site, seed, around)
+            with Host.open(site.project) as host:
+                report: Mapping[str, Any] = host.replay(played.stream.removeprefix("session:"), "simulate")
+            assert (report["diverged"], report["state_hash"]) == (None, played.state_hash), seed
