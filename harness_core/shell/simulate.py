@@ -253,6 +253,8 @@ class _Simulation:
     def _fold(self, event: Event) -> None:
         self.machine.evolve(self.state, event)
         self.record.seq = event.seq
+        for run in self._runs.values():
+            run.alive = run.alive and not self.record.dies(run.answers.role_call_id)
 
     # -- roles ---
 

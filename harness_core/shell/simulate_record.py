@@ -15,6 +15,7 @@ from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import StoredEvent
 
 from .replay import Difference
+from .simulate_deaths import deaths
 
 __all__ = ["Record", "call_id_of"]
 
@@ -68,17 +69,20 @@ class Record:
                 self._of_call.setdefault(event.refs["role_call_id"], []).append(event)
         self._answers: dict[int, Event] = {}  # by the seq of the intent
         self._starts: dict[str, Event] = {}  # by the identity of the effect
+        self._deaths: dict[str, frozenset[int]] = {}
         for role_call_id, events in self._of_call.items():
-            self._pair(role_call_id, events)
+            lost = self._pair(role_call_id, events)
+            self._deaths[role_call_id] = deaths(lost, self._lives(events)) if lost else frozenset()
         self._decided: dict[str, int] = {}  # the seq of what ended it, by approval
         for event in self.events:
             if event.type.startswith("approval.") and event.type != "approval.requested":
                 self._decided.setdefault(event.payload["approval_id"], event.seq)
         self._made = frozenset(end.seq for end in self._answers.values())  # the ends of calls that were made
 
-    def _pair(self, role_call_id: str, events: Sequence[Event]) -> None:
+    def _pair(self, role_call_id: str, events: Sequence[Event]) -> Sequence[tuple[int, int]]:
+        """Find the end of each call; gives where those that were lost began, and where the record says so."""
         open_calls: dict[str, tuple[Event, int]] = {}  # the latest intent of each call, and the how many-th it is
-        lost: set[str] = set()
+        lost: dict[str, int] = {}
         for event in events:
             call_id = call_id_of(event)
             if event.type in _INTENTS:
@@ -88,14 +92,28 @@ class Record:
             elif event.type in _ENDS and call_id in open_calls:
                 self._answers.setdefault(open_calls[call_id][0].seq, event)
             elif event.type in _LOST:
-                lost.add(event.payload["effect_id"])
+                lost.setdefault(event.payload["effect_id"], event.seq)
         for effect in lost:  # what is recorded as its end is what somebody found out or said
             self._answers.pop(self._starts[effect].seq, None)
+        return [(self._starts[effect].seq, told) for effect, told in lost.items()]
+
+    def _lives(self, events: Sequence[Event]) -> Sequence[tuple[int, int]]:
+        """From where to where a process must have lived: a call that is repeatable may be ended by another one."""
+        once = [
+            event
+            for event in events
+            if event.type == "harness.model.called" or event.payload.get("effectClass") == "unkeyed"
+        ]
+        return [(one.seq, self._answers[one.seq].seq) for one in once if one.seq in self._answers]
 
     @property
     def next(self) -> Event | None:
         """The event that must happen now; ``None`` when all have."""
         return self.events[self.seq] if self.seq < len(self.events) else None
+
+    def dies(self, role_call_id: str) -> bool:
+        """Whether the process of a role call died right behind what has happened last."""
+        return self.seq in self._deaths[role_call_id]
 
     def until_now(self) -> Sequence[StoredEvent]:
         """What has happened again so far."""
