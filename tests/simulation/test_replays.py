@@ -86,7 +86,7 @@ ASKED: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("unkeyed", {"note": "g"}),
 )
 BESIDE: Mapping[str, tuple[Any, Weather, Sequence[int]]] = {
-    "many crash": (MANY, CRASH, range(8)),
+    "many crash": (MANY, CRASH, (3, 11, 15)),
     "many hasty": (MANY, HASTY, (7, 21, 26)),
     "asked calm": (ASKED, CALM, range(3)),
     "asked crash": (ASKED, CRASH, range(4)),
