@@ -332,8 +332,8 @@ def test_check_finds_what_is_wrong_by_code_and_ends_with_exit_3(site: Path, comm
     assert codes == ["HP014", "HP030"]
     assert listed(command)["acme-bad"]["status"] == "broken"  # what was learnt is kept
     assert command("plugins", "check", "acme-good", "--import").exit_code == 0
-    gone = command("plugins", "check", "./acme-good")
-    assert (gone.exit_code, gone.document["message"]) == (4, "there is no folder ./acme-good")
+    absent = command("plugins", "check", "./acme-good")
+    assert (absent.exit_code, absent.document["message"]) == (4, "there is no folder ./acme-good")
     assert command("plugins", "check", "nobody").exit_code == 4
 
 
