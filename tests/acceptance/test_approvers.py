@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness_core.shell.perform_ask import AskSite
 from harness_core.shell.posting import answer_place
 from harness_core.shell.session import OwnedSession
 from harness_hookspecs.contracts.distribution import make_distribution
@@ -174,18 +175,19 @@ def test_a_question_that_was_interrupted_is_before_nobody_any_more(
     name = robot("who is interrupted", "raise KeyboardInterrupt")
     import_module(f"acme_{name}").Robot.interactive = True
     session = play(*ASK_ONCE, policies={**POLICIES, "approver": [name]})
-    begin, begun = OwnedSession.begin, list[OwnedSession]()
+    begin, sites = OwnedSession.begin, list[AskSite]()
 
     def noted(owned: OwnedSession, *command: Any, **first: Any) -> None:
-        begun.append(owned)
+        assert owned._performer is not None
+        sites.append(owned._performer.ask_site)
         begin(owned, *command, **first)
 
     monkeypatch.setattr(OwnedSession, "begin", noted)
     session.reopen(ports="inline", terminal=(0, 1))  # there the question is asked where Ctrl-C comes
     with pytest.raises(KeyboardInterrupt):
         session.run(on_ask="ask")
-    [owned] = begun
-    assert owned._performer is not None and owned._performer.ask_site.prompts == {}
+    [site] = sites
+    assert site.prompts == {}
 
 
 @pytest.mark.inv("I-23")
