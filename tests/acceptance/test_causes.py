@@ -78,7 +78,8 @@ def test_each_event_but_the_first_names_what_caused_it(play: Any) -> None:
     session.run()
     session.answer(session.pending()[0], say="go on")
     assert session.resume()["status"] == "completed"
-    assert _pairs(session.events()) == [line.strip() for line in ANSWERED.strip().splitlines()]
+    # side by side, the first call may end before or after the second one asks
+    assert sorted(_pairs(session.events())) == sorted(line.strip() for line in ANSWERED.strip().splitlines())
 
 
 @pytest.mark.req("B-90")
