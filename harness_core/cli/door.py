@@ -120,11 +120,17 @@ def _usage(error: Exception, as_json: bool) -> int:
     if isinstance(error, _GROUP_ALONE) and not as_json:
         complain(message)
         return USAGE
-    hint = f"see: {context.command_path} --help" if context else "see: harness --help"
+    hint = f"see: {_path(context)} --help" if context else "see: harness --help"
     if as_json:
         _write(_document("usage", message, hint))
     complain(f"harness: {message}\n  {hint}")
     return USAGE
+
+
+def _path(context: click.Context) -> str:
+    """What a person types for a command: one that stands behind its group's own name is not in any list."""
+    behind = context.parent if context.command.hidden else None
+    return (behind or context).command_path
 
 
 def _failed(error: HarnessError, as_json: bool, options: GlobalOptions) -> int:

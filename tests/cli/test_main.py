@@ -23,6 +23,7 @@ from harness_core.cli.options import GlobalOptions, UsageError, split_globals
 from harness_core.cli.output import emit, json_option, options_of, say
 from harness_hookspecs import errors
 from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
+from harness_hookspecs.events import CATEGORIES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -180,6 +181,19 @@ def test_wrong_usage_is_exit_2_and_a_document_too(words: list[str], capsys: pyte
     out, err = capsys.readouterr()
     assert json.loads(out)["code"] == "usage"
     assert "--help" in err
+
+
+def test_wrong_usage_names_the_help_of_what_was_typed_and_what_may_stand_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for words, typed in ((["events"], "events"), (["events", "verify", "--nothing"], "events verify")):
+        assert main([*words, "--category", "nope"]) == 2
+        assert capsys.readouterr().err.splitlines()[-1] == f"  see: harness {typed} --help"
+    assert main(["events", "--category", "nope"]) == 2
+    said = capsys.readouterr().err
+    assert all(f"'{name}'" in said for name in CATEGORIES)
+    assert main(["artifacts", "--nothing"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "  see: harness artifacts --help"
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
