@@ -683,7 +683,8 @@ class Host:
         Raises:
             ConfigError: ``replay.mode``: there is no such mode, or what else is given does not go with it; ``against``
                 is not valid.
-            NotFound: There is no such session, or no event of that seq in it (``event.not_found``).
+            NotFound: There is no such session, no event of that seq in it (``event.not_found``), or no project where
+                ``against`` points (``project.not_found``).
         """
         from .replaying import replay_session
 

@@ -13,8 +13,10 @@ from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import ConfigError, NotFound, StoreCorrupt
 from harness_hookspecs.events import CATEGORIES
 from harness_hookspecs.kit.codec import loads_trusted
+from harness_hookspecs.kit.paths import encode_path
 
 from .config.effective import EffectiveConfig
+from .config.folders import has_project
 from .machine import SessionMachine
 from .opening import Opened, open_project
 from .ports import make_ports
@@ -88,7 +90,8 @@ def replay_session(
 
     Raises:
         ConfigError: ``replay.mode``, or ``against`` is not valid.
-        NotFound: ``event.not_found``: the session has no event of a seq that is asked for.
+        NotFound: ``event.not_found``: the session has no event of a seq that is asked for; ``project.not_found``:
+            ``against`` is no folder, or holds no project.
     """
     given = {name: value for name, value in options.items() if value is not None}
     chosen = chosen_mode(mode, given)
@@ -190,6 +193,9 @@ def _other_config(opened: Opened, against: str | Path) -> EffectiveConfig:
     folder = Path(against)
     project = folder.parent if folder.name == ".harness" else folder
     config = open_project(project, opened.ports).config
+    if config.project is None or not has_project(config.project):
+        said = f"{encode_path(against)} is no project: it has no .harness"
+        raise NotFound(said, code="project.not_found", hint="name the folder that holds .harness")
     config.require_trust()
     return config
 

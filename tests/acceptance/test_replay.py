@@ -514,6 +514,21 @@ def test_a_configuration_that_is_not_trusted_decides_nothing(enter: Callable[...
         assert "harness trust" in str(caught.value.hint)
 
 
+def test_a_folder_without_a_project_decides_nothing(
+    enter: Callable[..., Site], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    enter(says("done"), stages=STAGES)
+    (empty := tmp_path / "empty").mkdir()
+    with Host.open() as host:
+        host.run("Go.")
+    capfd.readouterr()
+    for folder, said in ((empty, "is no project: it has no .harness"), (tmp_path / "nowhere", "there is no folder")):
+        assert main(["replay", "@last", "--against", str(folder), "--json"]) == 4
+        error = json.loads(capfd.readouterr().out)
+        assert (error["code"], error["hint"]) == ("project.not_found", "name the folder that holds .harness")
+        assert said in error["message"] and str(folder) in error["message"]
+
+
 @pytest.mark.inv("I-18")
 def test_a_changed_rule_is_found_at_the_first_decision_that_it_changes(
     enter: Callable[..., Site], capfd: pytest.CaptureFixture[str]

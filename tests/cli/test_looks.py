@@ -139,6 +139,7 @@ FAILURES: dict[str, tuple[int, str]] = {
     "replay @last --until 9999": (4, "event.not_found"),
     f"replay @last --from {2**70}": (4, "event.not_found"),
     "replay @last --against ./nowhere": (4, "project.not_found"),
+    "replay @last --against ./nowhere/.harness": (4, "project.not_found"),
     "approvals show nope": (4, "approval.not_found"),
     "approvals answer nope --approve": (4, "approval.not_found"),
     "approvals answer nope": (2, "usage"),
