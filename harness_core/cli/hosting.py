@@ -13,7 +13,9 @@ from harness_core.shell.ports_streams import results
 from .output import options_of
 
 if TYPE_CHECKING:
+    from harness_core.shell.config.effective import EffectiveConfig
     from harness_core.shell.host import Host
+    from harness_hookspecs.errors import ConfigError
     from harness_hookspecs.provider import Chunk
     from harness_hookspecs.store import StoredEvent
 
@@ -118,15 +120,37 @@ def _limit(name: str, text: str) -> float:
     return number
 
 
-def model_overrides(ctx: click.Context, model: str | None) -> dict[str, str]:
-    """What ``--model M`` means: M answers in every stage, whatever stage or persona name otherwise."""
+def model_overrides(ctx: click.Context, model: str | None, settings: Mapping[str, str]) -> dict[str, str]:
+    """What ``--model M`` means: M answers in every stage, whatever stage or persona name otherwise.
+
+    Args:
+        ctx: The command.
+        model: Its name, ``None`` without the flag.
+        settings: The flags of ``--set``, which may name further models.
+
+    Raises:
+        ConfigError: The files are wrong, or there is no model of that name (``config.unknown_name``).
+    """
     if model is None:
         return {}
     from .config import load
 
-    stages = load(ctx, quiet=True).stages  # the run itself says what is wrong
+    config = load(ctx, flags=settings, quiet=True)  # the run itself warns
+    if model not in config.models.models:
+        raise _no_model(config, model)
+    stages = config.stages
     named = [name for name, stage in stages.stages.items() if stage.model or _persona_names_one(stage.role, stages)]
     return {"default": model, **{f"stages.{name}.model": model for name in named}}
+
+
+def _no_model(config: EffectiveConfig, model: str) -> ConfigError:
+    from harness_core.settings.problems import Problem, config_error
+    from harness_core.shell.model_entries import no_model
+
+    known = ", ".join(sorted(config.models.models))
+    hint = f"known: {known}" if known else "; ".join(no_model(config))
+    said = f'there is no model "{model}"'
+    return config_error([Problem("config.unknown_name", said, where="--model", hint=hint)])
 
 
 def _persona_names_one(role: str, stages: Any) -> bool:

@@ -99,7 +99,8 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **given: Any) -> int:
         "yolo": yolo_of(yolo=given["yolo"], destructive=given["yolo_destructive"]),
         "seed": given["seed"],
     }
-    overrides = {**model_overrides(ctx, given["model"]), **settings_of(given["settings"])}
+    settings = settings_of(given["settings"])
+    overrides = {**model_overrides(ctx, given["model"], settings), **settings}
 
     def start(host: Host, _: Progress) -> str:
         return host.start(text, on_ask=given["on_ask"] or host.config.harness.run.on_ask, **begin)

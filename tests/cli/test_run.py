@@ -16,7 +16,7 @@ import pytest
 from harness_core import Host
 from harness_core.cli.difference import difference_lines
 from harness_core.cli.main import main
-from tests.reference import REFERENCE, Site, trust, write_reference, write_site
+from tests.reference import REFERENCE, Site, one_stage, says, trust, write_reference, write_site
 
 Command = Callable[..., Any]
 USAGE = {"input_tokens": 10, "output_tokens": 5}
@@ -239,6 +239,23 @@ def test_flags_of_a_run_still_hold_when_it_is_resumed(outcomes: Site, harness: C
     harness("approvals", "answer", stopped["waiting"][0]["id"], "--approve")
     code, done, _ = harness("resume", stopped["id"])
     assert (code, done["config_hash"]) == (0, stopped["config_hash"])
+
+
+def test_a_model_that_is_not_configured_is_said_to_be_none_of_those_that_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harness: Command
+) -> None:
+    write_site(tmp_path / "site", stages=one_stage(), replies=[says("done")]).enter(monkeypatch)
+    for flags in ([], ["--set", "run.max_visits=7"]):
+        code, error, err = harness("run", "Go.", "--model", "nix", *flags)
+        assert (code, error["code"], error["where"]) == (3, "config.unknown_name", "--model")
+        assert (error["message"], error["hint"]) == ('there is no model "nix"', "known: scripted")
+        assert error["facts"]["problems"][0]["where"] == "--model"
+        assert "--set default" not in err
+    more = 'models.more={"provider": "scripted", "script": "script.yaml", "capabilities": [], "context_size": 9000}'
+    assert harness("run", "Go.", "--model", "more", "--set", more)[0] == 0
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    assert harness("run", "Go.", "--model", "nix")[1]["hint"] == "models.yaml names no model; harness init"
 
 
 def test_another_configuration_refuses_to_resume_and_says_what_changed(
