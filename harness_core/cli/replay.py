@@ -53,7 +53,7 @@ def replay(ctx: click.Context, /, session: str, mode: str | None, **options: Any
     with open_host(ctx) as host:
         document = host.replay(session, mode, **options)
     emit(ctx, document, lambda one: "\n".join(map(fitted, _replayed(one))))
-    return 0 if document["equal"] else _DIVERGED
+    return _DIVERGED if document["equal"] is False else 0
 
 
 def _check(mode: str | None, options: Mapping[str, Any]) -> None:
@@ -68,10 +68,9 @@ def _check(mode: str | None, options: Mapping[str, Any]) -> None:
 
 def _replayed(document: Mapping[str, Any]) -> list[str]:
     calls = f"{document['model_calls']} model and {document['tool_calls']} tool calls were made"
-    if document["equal"]:
+    if document["equal"] is not False:
         roles = f", {document['roles_entered']} role calls entered again" if document["roles_entered"] else ""
-        whole = document["mode"] not in ("partial", "cursor")  # what was kept may lie outside of a part
-        end = f"state hash {document['state_hash'][:12]}{' matches' if whole else ''}"
+        end = f"state hash {document['state_hash'][:12]} {'matches' if document['equal'] else 'not compared'}"
         return [f"replayed {document['events']} events{roles}; {calls}; {end}"]
     difference = document["diverged"]
     if difference is None:

@@ -219,7 +219,10 @@ class Replay(Document):
     mode: str = Field(description="How it was replayed.")
     events: int = Field(description="Events that were replayed; with a category those of it.")
     state_hash: str = Field(description="Of the state they lead to; with a category of what its events write of it.")
-    equal: bool = Field(description="Whether it comes out the same.")
+    equal: bool | None = Field(
+        description="Whether it comes out the same; null where nothing was compared: what is kept of the session to "
+        "compare with lies outside of the part that was replayed, or is not there."
+    )
     model_calls: int = Field(description="Model calls that were made: always 0.")
     tool_calls: int = Field(description="Tool calls that were made: always 0.")
     roles_entered: int = Field(description="Role calls that were entered again.")

@@ -667,6 +667,8 @@ class Host:
     ) -> Mapping[str, Any]:
         """Replay without any call and without a write; returns ``harness.replay/1``.
 
+        Its ``equal`` is ``None`` where a part was folded that what is kept of the session was not kept in.
+
         Args:
             session_id: The session.
             mode: ``full`` folds the log again. ``partial`` does so up to ``until``, or for one ``category``: the state

@@ -73,12 +73,12 @@ class Difference:
 
 @attrs.frozen
 class ReplayReport:
-    """What a replay found (``harness.replay/1``)."""
+    """What a replay found (``harness.replay/1``); ``equal`` is ``None`` where nothing was there to compare with."""
 
     mode: str
     events: int
     state_hash: str
-    equal: bool
+    equal: bool | None
     model_calls: int = 0
     tool_calls: int = 0
     roles_entered: int = 0
@@ -92,7 +92,7 @@ class ReplayReport:
 def replay_full(events: Iterator[StoredEvent], machine: SessionMachine, kept: Mapping[str, Any] | None) -> ReplayReport:
     """Rebuild the state from the log alone; equal when the document kept of it is what the log gives at its seq."""
     state = machine.new_state()
-    equal = kept is None
+    equal = None if kept is None else False
     for stored in folding(machine.evolve, state, events):
         if kept is not None and stored.seq == kept["last_seq"]:
             equal = session_document(state) == kept
@@ -124,9 +124,11 @@ def replay_part(
         part: What is counted and hashed.
         state: The state before ``events``; it is folded further.
         events: All events from there to the end of the part.
-        kept: The document kept of the session; it must be what the log gives where its seq is in the part.
+        kept: The document kept of the session; it must be what the log gives where its seq is in the part. Where it is
+            not, nothing is compared.
     """
-    equal, count = True, 0
+    equal: bool | None = None
+    count = 0
     for stored in folding(evolve, state, events):
         count += part.holds(stored)
         if kept is not None and stored.seq == kept["last_seq"] and stored.seq >= part.first:

@@ -567,7 +567,7 @@ class Host(Protocol):
 
         The modes are ``full``, ``partial`` (with ``until``, ``category`` or both), ``cursor`` (with ``first``, perhaps
         ``until``), ``skip-inference`` (perhaps ``against`` another project folder) and ``simulate``; without one it is
-        the first that takes what else is given.
+        the first that takes what else is given. ``equal`` is ``None`` where nothing was there to compare with.
         """
 
     def store_stats(self) -> Mapping[str, Any]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from harness_core import Host
 from harness_core.cli.main import main
+from harness_core.cli.published import published_schema
 from harness_core.shell.opening import Opened, open_project
 from harness_core.shell.ports import make_ports
 from harness_core.shell.replay import CONTROL_TYPES
@@ -161,7 +164,8 @@ def test_a_replay_writes_nothing(reference: Site, mode: str, options: dict[str, 
         assert (tree(root), [*root.rglob("*/")]) == before
     opened, real, session_id, _ = opened_log()
     store: Any = ReadOnly(real)
-    assert replay_session(opened, store, session_id, mode, kept=None, **options).equal
+    report = replay_session(opened, store, session_id, mode, kept=None, **options)
+    assert report.equal is (True if mode in ("skip-inference", "simulate") else None), "a fold has nothing to compare"
     real.close()
 
 
@@ -172,7 +176,7 @@ def test_a_part_up_to_an_event_gives_the_state_as_it_was_there(reference: Site) 
         for seq in {1, 2, last // 3, last // 2, last - 1, last}:
             report = host.replay("@last", "partial", until=seq)
             assert (report["events"], report["state_hash"]) == (seq, host.session("@last", at=seq)["state_hash"])
-            assert (report["mode"], report["equal"]) == ("partial", True)
+            assert (report["mode"], report["equal"]) == ("partial", True if seq == last else None)
 
 
 @pytest.mark.req("B-94")
@@ -198,7 +202,8 @@ def test_from_a_cursor_the_state_is_the_one_of_a_full_replay(reference: Site) ->
         for first, until in ((1, None), (17, None), (20, 40), (40, 40), (whole["events"], None)):
             report = host.replay("@last", "cursor", first=first, until=until)
             last = until or whole["events"]
-            assert (report["events"], report["equal"]) == (last - first + 1, True)
+            assert report["events"] == last - first + 1
+            assert report["equal"] is (True if last == whole["events"] else None), "what is kept is of the end"
             assert report["state_hash"] == host.session("@last", at=last)["state_hash"]
             assert (report["state_hash"] == whole["state_hash"]) == (last == whole["events"])
 
@@ -207,9 +212,26 @@ def test_a_part_is_compared_with_the_kept_document_where_it_lies_in_it(reference
     opened, store, session_id, _ = opened_log()
     kept = {**json.loads(next(store.summaries())[1]), "status": "failed"}
     last = kept["last_seq"]
-    for options, equal in (({"until": last - 1}, True), ({"until": last}, False), ({"first": last}, False)):
+    for options, equal in (({"until": last - 1}, None), ({"until": last}, False), ({"first": last}, False)):
         assert replay_session(opened, store, session_id, None, kept=kept, **options).equal is equal
     store.close()
+
+
+def test_a_replay_that_compared_nothing_does_not_say_that_it_matches(
+    reference: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, equal, said in (
+        (["--until", "20"], None, "not compared"),
+        (["--from", "20", "--until", "40"], None, "not compared"),
+        (["--from", "20"], True, "matches"),
+        ([], True, "matches"),
+    ):
+        assert main(["replay", "@last", *words]) == 0
+        assert re.search(rf"; state hash [0-9a-f]{{12}} {said}\n$", capsys.readouterr().out)
+        assert main(["replay", "@last", *words, "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["equal"] is equal
+        Draft202012Validator(published_schema("harness.replay/1")).validate(document)
 
 
 @pytest.mark.parametrize(
