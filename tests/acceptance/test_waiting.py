@@ -12,7 +12,7 @@ import pytest
 from harness_core import Host
 from harness_core.shell.ports import make_ports
 from harness_hookspecs.errors import IllegalMove, NotFound
-from tests.commands import until
+from tests.commands import lives, until
 from tests.reference import PATIENCE_SECONDS, calls, one_stage, says
 
 SLOW = {"seconds": 30, "note": "slow"}
@@ -102,7 +102,7 @@ def test_a_closed_host_leaves_no_process_behind(play: Any) -> None:
     assert "harness.tool_call.succeeded" in session.types()
     begun = set(psutil.Process().children()) - before
     session.host.close()
-    assert not any(process.is_running() for process in begun)
+    until(lambda: not any(lives(process.pid) for process in begun))
     assert begun or sys.platform != "linux"
 
 

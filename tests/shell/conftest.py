@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from harness_core.shell.ports import HostPorts, make_ports
-from tests.commands import kill_noted, noted
+from tests.commands import kill_noted, lives, noted
 
 
 @pytest.fixture(params=["threads", "simulated"])
@@ -30,5 +29,5 @@ def threads() -> Iterator[HostPorts]:
 @pytest.fixture
 def pids(tmp_path: Path) -> Iterator[Callable[[], list[int]]]:
     """Commands write ``$$`` into files in ``$PIDS``; gives these numbers as far as such processes still live."""
-    yield lambda: [pid for pid in noted(tmp_path) if psutil.pid_exists(pid)]
+    yield lambda: list(filter(lives, noted(tmp_path)))
     kill_noted(tmp_path)

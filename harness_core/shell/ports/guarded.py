@@ -25,7 +25,8 @@ __all__ = ["GuardedCommand", "Guards"]
 _GUARD = os.path.join(os.path.dirname(__file__), "guard.py")
 _STATUS_BYTES = 64
 _BEGIN_SECONDS = 20.0
-_END_SECONDS = 0.6  # for the server to end as it is told, and once more when it was killed
+_END_SECONDS = 0.6  # for the server to end as it is told
+_REAP_SECONDS = 0.6  # for one that was killed to be gone
 _GONE = (BrokenPipeError, ConnectionResetError, BlockingIOError)
 """How a socket answers whose other end was killed, or stopped until nothing more fitted into it."""
 
@@ -176,7 +177,7 @@ def _end(channel: socket.socket, process: subprocess.Popen[bytes], owner_pid: in
     except subprocess.TimeoutExpired:
         process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel holds it; it cannot be waited for
-            process.wait(_END_SECONDS)
+            process.wait(_REAP_SECONDS)
 
 
 def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack, *, inward: bool = False) -> tuple[int, int]:
