@@ -126,9 +126,9 @@ class Counted(Document):
     """What a group of model calls used."""
 
     usage: Tokens = Field(description="Tokens.")
-    calls: int = Field(description="Model calls that ended, or were lost.")
+    calls: int = Field(description="Model calls that were made; those that are open or were lost too.")
     failed_calls: int = Field(description="Those that failed.")
-    unknown_calls: int = Field(description="Those that did not say what they used, failed and lost ones too.")
+    unknown_calls: int = Field(description="Those that did not say what they used: failed, lost and open ones too.")
     model_ms: int = Field(description="Milliseconds until their answers were whole, added.")
 
 

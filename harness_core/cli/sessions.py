@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from harness_hookspecs.kit.paths import encode_path
+
 from .diff_text import diff_text
 from .gc import gc
 from .hosting import budget_of, open_host, recorded_flags, settings_of
@@ -44,11 +46,13 @@ sessions.add_command(gc)
 def list_sessions(ctx: click.Context, status: str | None, every: bool) -> None:
     """List this project's sessions, the newest first.
 
-    Tokens are those read and written; +? after them says that not every call reported what it used.
+    Tokens are those read and written; +? after them says that not every call reported what it used, unknown that none
+    did.
     """
     with open_host(ctx) as host:
         found = host.sessions(every_project=True)
-        ours = {document["id"] for document in found} if every else {one["id"] for one in host.sessions()}
+        here = encode_path(str(host.config.project))
+    ours = {one["id"] for one in found if every or one["project"] == here}
     items = [one for one in found if one["id"] in ours and status in (None, one["status"])]
     document = {
         "schema": "harness.sessions/1",
@@ -56,6 +60,14 @@ def list_sessions(ctx: click.Context, status: str | None, every: bool) -> None:
         "hidden": {"other_projects": len(found) - len(ours), "other_status": len(ours) - len(items)},
     }
     emit(ctx, document, lambda one: _listed(one, every=every))
+
+
+def _tokens(usage: Mapping[str, Any]) -> str:
+    """In and out; a lower bound is marked, and where there is none but 0 it says nothing."""
+    total = usage["input_tokens"] + usage["output_tokens"]
+    if usage["known"]:
+        return str(total)
+    return f"{total}+?" if total else "unknown"
 
 
 def _listed(document: Mapping[str, Any], *, every: bool) -> str:
@@ -67,8 +79,7 @@ def _listed(document: Mapping[str, Any], *, every: bool) -> str:
             minute(item["updated_at"]),
             item["status"],
             item["stage"] or "-",
-            str(item["usage"]["input_tokens"] + item["usage"]["output_tokens"])
-            + ("" if item["usage"]["known"] else "+?"),
+            _tokens(item["usage"]),
             item["title"],
             ", ".join(f"{waiting['kind']} {short(waiting['id'])}" for waiting in item["waiting"]),
         )

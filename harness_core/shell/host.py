@@ -537,9 +537,11 @@ class Host:
             self._ports.clock.sleep(FOLLOW_LOOK_SECONDS)
 
     def sessions(self, *, every_project: bool = False) -> Sequence[Mapping[str, Any]]:
-        """The documents of this project's sessions, newest first; an index is read, not the logs."""
-        documents = self._documents(every_project=every_project)
-        return [freeze(d) for d in sorted(documents, key=lambda d: d["id"], reverse=True)]
+        """The documents of this project's sessions, newest first: from an index, and the logs of those that go on."""
+        from .listed import brought_up
+
+        documents = sorted(self._documents(every_project=every_project), key=lambda d: d["id"], reverse=True)
+        return [freeze(brought_up(self.store, d)) for d in documents]
 
     def _documents(self, *, every_project: bool = True) -> Iterator[dict[str, Any]]:
         """The documents one after the other: of many sessions they are more than needs be kept in mind."""
@@ -691,7 +693,7 @@ class Host:
         from .replaying import replay_session
 
         found = self.find(session_id)
-        kept = next((d for d in self.sessions(every_project=True) if d["id"] == found), None)
+        kept = next((d for d in self._documents() if d["id"] == found), None)
         options = {"against": against, "first": first, "until": until, "category": category}
         return replay_session(self._opened, self.store, found, mode, kept=kept, **options).document()
 

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from harness_core import Host
+from harness_core.cli.main import main
 from harness_core.cli.session_text import exit_of_session
 from harness_core.shell import deadlines
 from harness_core.shell.loop import SessionLoop
 from harness_core.shell.session import OwnedSession, take_ownership
-from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound, StoreError
+from harness_hookspecs.errors import HarnessError, IllegalMove, NotFound, StoreCorrupt, StoreError
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft, Store
 from tests.reference import HARNESS, calls, cases, one_stage, says, write_site
@@ -509,6 +510,46 @@ def test_a_model_call_that_was_cut_off_used_what_nobody_knows(play: Any, ends: s
     assert (report["usage"]["known"], document["usage"]["known"], document["unpriced_calls"]) == (False, False, asked)
     assert report["roll_ups"]["equal"]
     assert session.host.replay("@last", mode="skip-inference")["equal"]
+
+
+@pytest.mark.req("A-99")
+@pytest.mark.parametrize(
+    ("answered", "known", "texts"),
+    [
+        (0, False, ("unknown", "unknown, no call reported them", "tokens       unknown")),
+        (1, False, ("15+?", "at least 10 in, 5 out; some calls reported none", "tokens       at least 15 ")),
+        (2, True, ("30", "20 in, 10 out", "tokens       30 ")),
+    ],
+)
+def test_what_a_killed_session_used_is_the_same_wherever_it_is_shown(
+    play: Any, capsys: pytest.CaptureFixture[str], answered: int, known: bool, texts: tuple[str, ...]
+) -> None:
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    turns = [calls(("pure", {}), usage=usage), calls(("slow", {**SLOW, "seconds": 60}), usage=usage)]
+    session = play(*turns[:answered], says("done", delay_ms=800))
+    session.host.start("Go.")
+    last = "harness.tool_call.started" if known else "harness.model.called"
+    session.until(last, count=2 if known else answered + 1)
+    session.reopen()
+    assert session.types()[-1] == last
+    [listed], shown, report = session.host.sessions(), session.host.session("@last"), session.host.report("@last")
+    assert listed["usage"] == shown["usage"] == {name: report["usage"][name] for name in shown["usage"]}
+    assert listed["unpriced_calls"] == shown["unpriced_calls"] == report["unpriced_calls"] == report["calls"]
+    assert (shown["usage"]["known"], report["unknown_calls"]) == (known, 0 if known else 1)
+    for words, said in zip(("sessions", "sessions show @last", "report @last"), texts, strict=True):
+        assert main(words.split()) == 0
+        assert said in capsys.readouterr().out
+
+
+def test_a_killed_session_whose_log_cannot_be_read_is_listed_and_what_it_used_is_unknown(play: Any) -> None:
+    session = play(says("done", delay_ms=800))
+    session.host.start("Go.")
+    session.until("harness.model.called")
+    session.reopen()
+    damaged = StoreCorrupt("it is damaged")
+    session.host._store = Breaking(session.host.store, "read", damaged, lambda *_: True)
+    [listed] = session.host.sessions()
+    assert (listed["status"], listed["usage"]["known"], listed["usage"]["input_tokens"]) == ("active", False, 0)
 
 
 @pytest.mark.req("A-99")

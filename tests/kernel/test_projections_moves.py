@@ -107,9 +107,12 @@ def test_a_roll_up_that_is_not_the_sum_is_seen() -> None:
     assert report_document(log.events, "s")["roll_ups"]["equal"] is False
 
 
-def test_a_call_without_an_end_is_open_and_counts_nothing() -> None:
+def test_a_call_without_an_end_is_open_and_what_it_used_is_unknown() -> None:
     report = report_document(Log().visit("a").asked("c").events, "s")
-    assert (report["calls"], report["model_calls"][0]["outcome"], report["usage"]["known"]) == (0, "open", True)
+    assert (report["calls"], report["unknown_calls"], report["failed_calls"]) == (1, 1, 0)
+    assert (report["model_calls"][0]["outcome"], report["model_calls"][0]["usage"]) == ("open", None)
+    for row in (report, *report["stages"], *report["roles"], *report["personas"], *report["models"]):
+        assert row["usage"]["known"] is False
 
 
 def test_an_empty_log_has_an_empty_report() -> None:

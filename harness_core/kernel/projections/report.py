@@ -140,8 +140,8 @@ class _Report:
         for tally in self._tallies(call):
             tally.failed()
 
-    def _lose(self, call: dict[str, Any]) -> None:
-        call["outcome"] = "lost"
+    def _lose(self, call: dict[str, Any], outcome: str = "lost") -> None:
+        call["outcome"] = outcome
         for tally in self._tallies(call):
             tally.lost()
 
@@ -176,8 +176,8 @@ class _Report:
     def document(self, session_id: str) -> dict[str, Any]:
         calls = sorted([*self.cut_off, *self.calls.values()], key=lambda call: int(call["seq"]))
         for call in calls:
-            if call["outcome"] == "open" and self.status in _AT_REST:
-                self._lose(call)
+            if call["outcome"] == "open":  # of one that nobody has lost yet nobody knows either what it used
+                self._lose(call, "lost" if self.status in _AT_REST else "open")
             code = self.failed_attempts.get((call["visit_id"], call["attempt"]))
             call["attempt_failed"] = code is not None
         return {

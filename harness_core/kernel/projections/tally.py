@@ -45,7 +45,7 @@ class Tally:
         self.unknown_calls += 1
 
     def lost(self) -> None:
-        """Count a call that was cut off before its answer: it used something, and nobody knows how much (D-22)."""
+        """Count a call that was cut off before its answer, or has none yet: nobody knows how much it used (D-22)."""
         self.calls += 1
         self.unknown_calls += 1
 
