@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from fnmatch import fnmatchcase
@@ -48,6 +49,10 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 
 FOLLOW_LOOK_SECONDS = 0.25
 
+NAMED_KEPT = 64
+"""Sessions asked for last: they are proved where an error ends the host that nobody foresaw, and it comes of what was
+asked for just before. A host may run for ever, and does not remember all."""
+
 _ID_CHARACTERS = 36  # of a UUID
 _BY_OPERATOR = {"reason": "operator"}
 
@@ -69,7 +74,7 @@ class Host:
         self._closed = False
         self._session_parts: SessionParts | None = None
         self._owned: dict[str, OwnedSession] = {}
-        self._named: set[str] = set()  # sessions that somebody asked for
+        self._named: deque[str] = deque(maxlen=NAMED_KEPT)  # sessions that somebody asked for
         self._on_event, self._on_chunk, self._trace, self._debug = on_event, on_chunk, trace, debug
         self._world: SessionWorld | None = None
         self._made_ports: Any = None  # closed with the host; ports that were handed in belong to the caller
@@ -490,7 +495,7 @@ class Host:
         if not isinstance(session_id, str):
             raise NotFound(f"a session is named by a text, not by {session_id!r}", code="session.not_found")
         if session_id in self._owned or self._is_whole(session_id):
-            self._named.add(session_id)
+            self._named.append(session_id)
             return session_id
         ours = encode_path(self._opened.project)
         named = sorted(((one["id"], one["project"] == ours) for one in self._documents()), reverse=True)
@@ -499,14 +504,14 @@ class Host:
             found = views.find_session(session_id, known, every, in_project=has_project(self._opened.project))
         except NotFound as error:
             raise (error.code == "session.not_found" and removed_session(self.store, session_id)) or error from None
-        self._named.add(found)
+        self._named.append(found)
         return found
 
     def _prove_named(self, error: BaseException) -> None:
         """Say of what nobody foresaw that the log is damaged, where one is that somebody looked at."""
         from harness_core.kernel.projections.event import UNFORESEEN, prove
 
-        for session_id in sorted(self._named) if isinstance(error, UNFORESEEN) else ():
+        for session_id in sorted({*self._named}) if isinstance(error, UNFORESEEN) else ():
             prove(self.store.read(f"session:{session_id}"), error)
 
     def _is_whole(self, session_id: str) -> bool:

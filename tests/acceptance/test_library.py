@@ -17,10 +17,11 @@ import harness_core
 import harness_hookspecs.host
 from harness_core import Host
 from harness_core.cli.main import main
+from harness_core.shell.host import NAMED_KEPT
 from harness_core.shell.replay_modes import MODES
 from harness_core.shell.replaying import replay_session
 from harness_hookspecs.errors import HarnessError
-from harness_hookspecs.store import Store, StoredEvent
+from harness_hookspecs.store import Head, Store, StoredEvent
 from tests.docs.examples import Program, examples
 from tests.reference import calls, one_stage, says, write_site
 
@@ -67,6 +68,35 @@ def test_a_listener_that_breaks_stops_nothing_also_where_nobody_can_be_told(
     with Host.open(site.project, on_event=breaks) as host, monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", Lost() if stderr == "lost" else None)
         assert host.run("Go.")["status"] == "completed"
+
+
+class Populous:
+    """A store in which every id is a session's; says whose log is read."""
+
+    def __init__(self, head: Head) -> None:
+        self._head = head
+        self.read_streams: list[str] = []
+
+    def head(self, _: str) -> Head:
+        return self._head
+
+    def read(self, stream: str) -> Iterator[StoredEvent]:
+        self.read_streams.append(stream)
+        return iter(())
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_host_remembers_the_sessions_that_were_asked_for_last_and_not_all_that_ever_were(desk: Path) -> None:
+    store: Any = Populous(Head(1, b""))
+    ids = [f"00000000-0000-7000-8000-{number:012}" for number in range(1_000)]
+    host = Host.open()
+    host._store = store
+    assert [*map(host.find, ids)] == ids
+    with pytest.raises(ValueError, match="nobody foresaw"), host:
+        raise ValueError("nobody foresaw it")
+    assert store.read_streams == [f"session:{one}" for one in ids[-NAMED_KEPT:]], "these are proved as it ends"
 
 
 class ReadFirst:
