@@ -25,7 +25,7 @@ SESSIONS = 10_000 if DEEP else 20
 WARM = SESSIONS // 2
 """So many sessions fill what is filled once: pools, caches, the pages that each connection to the store keeps.
 
-The allocator gives back and takes again some ten MiB every few hundred sessions, so that a few of them show no slope."""
+The allocator gives back and takes again some ten MiB every few hundred sessions: a few of them show no slope."""
 
 BUSY_SECONDS = 60.0 if DEEP else 3.0
 AT_ONCE = os.cpu_count() or 1
