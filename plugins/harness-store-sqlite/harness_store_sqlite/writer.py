@@ -23,6 +23,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _MAX_PLACES = 4096
+_FULL = 2  # of PRAGMA synchronous
 _COMMITS_WORTH_ROOM = 32  # room for the log costs 4 ms, and each commit that finds it there takes 0.1 ms less
 _MALFORMED = (AttributeError, OverflowError, TypeError, ValueError)  # what values of wrong types lead to
 
@@ -239,6 +240,8 @@ class Writer:
         own for each fsync of a file that grew. Where there is no room, what needs it will say so.
         """
         connection = self._connection
+        if connection.execute("PRAGMA synchronous").fetchone()[0] < _FULL:  # no commit waits for the disk
+            return
         try:
             with suppress(DriverError):
                 connection.execute(SMALL_CACHE).close()

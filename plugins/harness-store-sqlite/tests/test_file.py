@@ -460,7 +460,7 @@ def test_the_write_ahead_log_is_bounded_though_somebody_reads_slowly(host: FakeH
 
 @pytest.mark.inv("I-13")
 def test_a_log_that_is_written_to_for_longer_grows_once(host: FakeHost) -> None:
-    store = open_store(QUICK, host)
+    store = open_store(Settings(), host)
     wal = host.data_dir / "harness.db-wal"
     sizes = []
     for number in range(80):
@@ -475,6 +475,14 @@ def test_a_log_that_is_written_to_for_longer_grows_once(host: FakeHost) -> None:
     store.close()
     assert not wal.exists()
     assert (host.data_dir / "harness.db").stat().st_size < 262_144
+
+
+def test_a_log_that_waits_for_no_disk_is_given_no_room(host: FakeHost) -> None:
+    store = open_store(QUICK, host)
+    for number in range(80):
+        store.append(STREAM, [draft(number)], expected_seq=number)
+    assert (host.data_dir / "harness.db-wal").stat().st_size < 2_097_152
+    store.close()
 
 
 @pytest.mark.inv("I-14")
