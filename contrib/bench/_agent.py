@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from harness_hookspecs.executor import Finish, Outcome, StageInput
@@ -12,9 +13,9 @@ from harness_hookspecs.store import Store
 from harness_role_workflow.role import WorkflowRole
 from harness_role_workflow.settings import WorkflowRoleSettings
 
-from ._rig import TOOL, PureTool, Rig, played, role_call
+from ._rig import TOOL, PureTool, Rig, begin, ready, role_call
 
-__all__ = ["InTurn", "InstantModel", "agent_rig", "agent_turns"]
+__all__ = ["InTurn", "InstantModel", "agent_rig", "agent_turns", "ready_turns"]
 
 _USAGE = Usage(input_tokens=10, output_tokens=5, cached_input_tokens=0, reasoning_tokens=0, known=True)
 
@@ -71,8 +72,20 @@ def agent_rig(turns: int, role_calls: int = 1) -> Rig:
     return Rig(InTurn(role_calls), role, PureTool(), InstantModel(turns), role_calls=role_calls)
 
 
-def agent_turns(store: Store, turns: int, role_calls: int = 1) -> None:
-    """Run a session of so many turns to its end."""
-    with played(store, agent_rig(turns, role_calls)) as session:
+@contextmanager
+def ready_turns(store: Store, turns: int, role_calls: int = 1) -> Iterator[Callable[[], None]]:
+    """A session of so many turns that is not begun yet; what is given runs it to its end."""
+
+    def play() -> None:
+        begin(session)
         session.wait()
         assert session.state.status == "completed", session.state.failure
+
+    with ready(store, agent_rig(turns, role_calls)) as session:
+        yield play
+
+
+def agent_turns(store: Store, turns: int, role_calls: int = 1) -> None:
+    """Run a session of so many turns to its end."""
+    with ready_turns(store, turns, role_calls) as play:
+        play()

@@ -31,7 +31,19 @@ from harness_hookspecs.tool import ToolContext, ToolResult, ToolSet, ToolSpec
 from harness_hookspecs.validator import Level, Subject, Verdict
 from harness_rules_cel.rules import CelRules
 
-__all__ = ["PROVIDER", "SESSION_ID", "STREAM", "TOOL", "PureTool", "Rig", "played", "role_call", "session_parts"]
+__all__ = [
+    "PROVIDER",
+    "SESSION_ID",
+    "STREAM",
+    "TOOL",
+    "PureTool",
+    "Rig",
+    "begin",
+    "played",
+    "ready",
+    "role_call",
+    "session_parts",
+]
 
 SESSION_ID = "019b76da-a800-7000-8000-000000000001"
 STREAM = f"session:{SESSION_ID}"
@@ -146,18 +158,33 @@ def session_parts(folder: Path, rig: Rig) -> SessionParts:
 
 
 @contextmanager
-def played(store: Store, rig: Rig) -> Iterator[OwnedSession]:
-    """A session that was begun in a folder of its own; whoever takes it waits for its end."""
+def ready(store: Store, rig: Rig) -> Iterator[OwnedSession]:
+    """A session that is not begun yet, in a folder of its own; ``begin`` begins it, whoever takes it waits for its end.
+
+    What is measured begins with ``begin``: what the others that are run beside it are made of stands ready as well.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder, ports = Path(name), make_ports("threads")
         world = SessionWorld(ports, store, folder, Redactor(), (), lambda session_id, chunk: None, 1.0)
         session = OwnedSession(SESSION_ID, session_parts(folder, rig), world, on_ask="deny", terminal=False)
         try:
-            session.begin(_start())
             yield session
         finally:
             session.close()
             ports.close()
+
+
+def begin(session: OwnedSession) -> None:
+    """Begin the session."""
+    session.begin(_start())
+
+
+@contextmanager
+def played(store: Store, rig: Rig) -> Iterator[OwnedSession]:
+    """A session that is begun."""
+    with ready(store, rig) as session:
+        begin(session)
+        yield session
 
 
 def _start() -> Start:

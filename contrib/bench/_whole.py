@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from harness_hookspecs.executor import Finish, Outcome, StageInput
 from harness_hookspecs.role import ExecuteStepResult, RoleContext, RoleTask
 from harness_hookspecs.store import Store
 
-from ._rig import SESSION_ID, TOOL, PureTool, Rig, played, role_call
+from ._rig import SESSION_ID, TOOL, PureTool, Rig, begin, ready, role_call
 
-__all__ = ["SESSION_ID", "STEPS", "whole_steps"]
+__all__ = ["SESSION_ID", "STEPS", "ready_steps", "whole_steps"]
 
 STEPS = 300
 
@@ -38,8 +40,20 @@ class _OneToolCall:
         return ExecuteStepResult(output=ctx.tools[TOOL].execute({"at": "x"}), artifact_refs=())
 
 
-def whole_steps(store: Store, steps: int = STEPS) -> None:
-    """Run one session of so many steps to its end and see that it made them."""
-    with played(store, Rig(_ManyCalls(steps), _OneToolCall(), PureTool(), role_calls=steps)) as session:
+@contextmanager
+def ready_steps(store: Store, steps: int = STEPS) -> Iterator[Callable[[], None]]:
+    """A session of so many steps that is not begun yet; what is given runs it to its end and sees that it made them."""
+
+    def play() -> None:
+        begin(session)
         session.wait()
         assert session.state.visit is not None and len(session.state.visit.outcomes) == steps
+
+    with ready(store, Rig(_ManyCalls(steps), _OneToolCall(), PureTool(), role_calls=steps)) as session:
+        yield play
+
+
+def whole_steps(store: Store, steps: int = STEPS) -> None:
+    """Run one session of so many steps to its end and see that it made them."""
+    with ready_steps(store, steps) as play:
+        play()

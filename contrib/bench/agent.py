@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ._agent import agent_turns
+from ._agent import ready_turns
 from ._stores import new_store
 from .measure import Figure, at_most, cpu_microseconds, medians
 
@@ -27,6 +27,6 @@ def run() -> Iterator[Figure]:
 
 
 def turn_microseconds(turns: int) -> float:
-    """CPU of one turn of a session of so many."""
-    with new_store("NORMAL") as store:
-        return cpu_microseconds(lambda: agent_turns(store, turns), turns)
+    """CPU of one turn of a session of so many, from the session's beginning to its end."""
+    with new_store("NORMAL") as store, ready_turns(store, turns) as play:
+        return cpu_microseconds(play, turns)
