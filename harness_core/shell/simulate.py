@@ -35,6 +35,7 @@ from .replay_role import ENDED_FROM_OUTSIDE
 from .simulate_answers import Answers
 from .simulate_loop import RoleRun, SimulatedLoop
 from .simulate_record import Record, call_id_of
+from .simulate_unsaid import unsaid
 
 __all__ = ["SimulationSite", "replay_simulated"]
 
@@ -142,6 +143,7 @@ class _Simulation:
 
     def changed(self) -> None:
         """Let everyone who waits look again."""
+        self._bury()
         self._changes += 1
         flag, self._changed = self._changed, self.ports.wait.event()
         flag.set()
@@ -253,7 +255,10 @@ class _Simulation:
     def _fold(self, event: Event) -> None:
         self.machine.evolve(self.state, event)
         self.record.seq = event.seq
-        for run in self._runs.values():
+        self._bury()
+
+    def _bury(self) -> None:
+        for run in [one for one in self._runs.values() if one.began_at < self.record.seq]:
             run.alive = run.alive and not self.record.dies(run.answers.role_call_id)
 
     # -- roles ---
@@ -305,48 +310,10 @@ class _Simulation:
         return False
 
     def _given_up(self) -> bool:
-        """Nobody goes on by himself, so what the record does not say happens now: a cancel is heard, its grace is over,
-        an approval is waited for no longer, the process of a call without an end dies, what nobody recorded is shown,
-        or a process dies of which the record has something else next.
-        """
-        runs = [run for run in self._runs.values() if run.alive]
-        if self._cancelled(runs) or sum(self._leave(run) for run in runs):
-            return True
-        dead = [run for run in runs if run.answers.lost]
-        held = [] if dead else [run for run in runs if not run.answers.shown]
-        if not dead and not held:
-            dead = [run for run in runs if run.began_at < self.record.seq]
-        for run in dead:
-            run.alive = False
-        for run in held:
-            run.answers.shown = True
+        """Nobody goes on by himself, so what the record does not say happens now; whether anything did."""
+        found = unsaid([run for run in self._runs.values() if run.alive], self.state, self.record)
         self.changed()
-        return bool(dead or held)
-
-    def _cancelled(self, runs: Sequence[RoleRun]) -> bool:
-        """Have a cancel heard, or its grace be over; whether anybody is told of it now."""
-        if self.state.cancelling is None:
-            return False
-        for tokens in ([run.cancel for run in runs], [run.late_cancel for run in runs]):
-            waiting = [token for token in tokens if not token.cancelled]
-            for token in waiting:
-                token.cancel(self.state.cancelling)
-            if waiting:
-                return True
-        return False
-
-    def _leave(self, run: RoleRun) -> bool:
-        """Have a role call's approvals waited for no longer: first those that it was suspended by or beside."""
-        answers = run.answers
-        asked = [
-            one.approval_id
-            for one in self.state.pending.values()
-            if one.payload.get("role_call_id") == answers.role_call_id and one.approval_id not in answers.left
-        ]
-        in_vain = [one for one in asked if not self.record.is_answered(answers.role_call_id, one)]
-        answers.left.update(in_vain or asked)
-        self.changed()
-        return bool(asked)
+        return found
 
     # -- the end ---
 

@@ -41,6 +41,7 @@ class Answers:
         left: The approvals that nobody waits for any more.
         lost: Whether a call was made that has no end.
         shown: Whether what is not recorded is written, so that the difference is seen.
+        granted: The approvals of calls that wait to be started, by where they are.
     """
 
     record: Record
@@ -53,6 +54,7 @@ class Answers:
     left: set[str] = attrs.field(factory=set)
     lost: bool = False
     shown: bool = False
+    granted: dict[int, str] = attrs.field(factory=dict)
 
     def end_of(self, intent: Event | None) -> Event:
         """How a call ended.
@@ -71,7 +73,8 @@ class Answers:
         """Hold whoever is about to write an event until it is its turn; ends of calls find theirs by themselves.
 
         One that is not recorded comes behind a cancel and what was made by then, where it was refused, as it was by a
-        pause or for a budget; or it is seen when nobody else goes on.
+        pause or for a budget; or it is seen when nobody else goes on. A question that an earlier process asked stands,
+        and is no event when it is asked again.
         """
         if fact.type == "role.suspended":
             self._suspend_in_turn(fact)
@@ -79,13 +82,35 @@ class Answers:
         events = self.record.ahead_in_run(self.role_call_id, fact.type)
         same = (one for one in events if one.seq not in self.laid and call_id_of(one) == call_id_of(fact))
         event = next(same, None)
+        if event is None and self.record.has_asked(self.role_call_id, fact):
+            return
         if event is None:
             self.wait_for(lambda: self.shown or self.record.are_all_in(self.role_call_id, self.laid))
         elif self.record.is_result(event):
             self.laid.add(event.seq)
             self.changed()
         else:
-            self.wait_for(lambda: self.record.is_due(event.seq, self.role_call_id, self.laid))
+            self._hold(event)
+
+    def _hold(self, event: Event) -> None:
+        """Hold a call until its turn; one whose approval was waited for no longer when it came has none here."""
+        approval_id = self.record.granted_to(event)
+        if approval_id is not None:
+            self.granted[event.seq] = approval_id
+        self.wait_for(
+            lambda: (
+                (approval_id is not None and event.seq not in self.granted)
+                or self.record.is_due(event.seq, self.role_call_id, self.laid)
+            )
+        )
+        if approval_id is not None and self.granted.pop(event.seq, None) is None:
+            self.record.gives_up(self.role_call_id, approval_id)
+            raise Suspend("approval", approval_id)
+
+    def leave_granted(self) -> bool:
+        """Have it be that the last one of the calls that wait to be started was given up before its approval came, so
+        that another one is made in its place; whether there is one."""
+        return bool(self.granted) and bool(self.granted.pop(max(self.granted)))
 
     def _suspend_in_turn(self, fact: Fact) -> None:
         """Of several that wait, the one gives up first by which the record says that the role call suspended."""
@@ -94,6 +119,7 @@ class Answers:
             self.wait_for(lambda: self.suspends or self.shown)
             if self.suspends:
                 raise Suspend(*_wait_of(event))
+        self.record.gives_up(self.role_call_id, fact.payload["wait_id"])
         self.suspends = True
         self.changed()
 

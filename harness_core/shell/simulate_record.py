@@ -69,17 +69,21 @@ class Record:
                 self._of_call.setdefault(event.refs["role_call_id"], []).append(event)
         self._answers: dict[int, Event] = {}  # by the seq of the intent
         self._starts: dict[str, Event] = {}  # by the identity of the effect
+        self._died: dict[str, list[tuple[int, int]]] = {}  # behind which event, and before which
         self._deaths: dict[str, frozenset[int]] = {}
         for role_call_id, events in self._of_call.items():
-            lost = self._pair(role_call_id, events)
-            self._deaths[role_call_id] = deaths(lost, self._lives(events)) if lost else frozenset()
+            self._died[role_call_id] = self._pair(role_call_id, events)
+            self._deaths[role_call_id] = self._deaths_of(role_call_id)
         self._decided: dict[str, int] = {}  # the seq of what ended it, by approval
+        self._grants: dict[str, str] = {}  # the approvals that somebody granted, by the id of that event
         for event in self.events:
             if event.type.startswith("approval.") and event.type != "approval.requested":
                 self._decided.setdefault(event.payload["approval_id"], event.seq)
+            if event.type == "approval.granted" and event.payload["kind"] != "policy":
+                self._grants[event.id] = event.payload["approval_id"]
         self._made = frozenset(end.seq for end in self._answers.values())  # the ends of calls that were made
 
-    def _pair(self, role_call_id: str, events: Sequence[Event]) -> Sequence[tuple[int, int]]:
+    def _pair(self, role_call_id: str, events: Sequence[Event]) -> list[tuple[int, int]]:
         """Find the end of each call; gives where those that were lost began, and where the record says so."""
         open_calls: dict[str, tuple[Event, int]] = {}  # the latest intent of each call, and the how many-th it is
         lost: dict[str, int] = {}
@@ -96,6 +100,10 @@ class Record:
         for effect in lost:  # what is recorded as its end is what somebody found out or said
             self._answers.pop(self._starts[effect].seq, None)
         return [(self._starts[effect].seq, told) for effect, told in lost.items()]
+
+    def _deaths_of(self, role_call_id: str) -> frozenset[int]:
+        died = self._died[role_call_id]
+        return deaths(died, self._lives(self._of_call[role_call_id])) if died else frozenset()
 
     def _lives(self, events: Sequence[Event]) -> Sequence[tuple[int, int]]:
         """From where to where a process must have lived: a call that is repeatable may be ended by another one."""
@@ -114,6 +122,19 @@ class Record:
     def dies(self, role_call_id: str) -> bool:
         """Whether the process of a role call died right behind what has happened last."""
         return self.seq in self._deaths[role_call_id]
+
+    def gives_up(self, role_call_id: str, wait_id: str) -> None:
+        """Take down that the process of a role call waits for something no longer: when the record goes on with that
+        call before it is suspended, or is suspended by something else, another process does, and this one dies before.
+        """
+        call_id = next((call_id_of(one) for one in self._of_call[role_call_id] if _asks(one, wait_id)), None)
+        for event in self._of_call[role_call_id]:
+            suspended = event.type == "role.suspended"
+            if event.seq > self.seq and (suspended or call_id_of(event) == call_id is not None):
+                if not suspended or event.payload["wait_id"] != wait_id:
+                    self._died[role_call_id].append((self.seq, event.seq))
+                    self._deaths[role_call_id] = self._deaths_of(role_call_id)
+                return
 
     def until_now(self) -> Sequence[StoredEvent]:
         """What has happened again so far."""
@@ -134,11 +155,20 @@ class Record:
         event = self.next
         return event is not None and event.type == "role.suspended" and event.refs["role_call_id"] == role_call_id
 
+    def has_asked(self, role_call_id: str, fact: Fact) -> bool:
+        """Whether it is a question that a role call has asked of the same call before."""
+        before = (one for one in self._of_call.get(role_call_id, ()) if one.seq <= self.seq and one.type == fact.type)
+        return fact.type == "approval.requested" and any(call_id_of(one) == call_id_of(fact) for one in before)
+
     def is_answered(self, role_call_id: str, approval_id: str) -> bool:
         """Whether what a role call asked is decided before it is suspended, if it is; also when nobody decides it."""
         suspends = next(self.ahead(role_call_id, "role.suspended"), None)
         decided = self._decided.get(approval_id)
         return suspends is None or (decided is not None and decided < suspends.seq)
+
+    def granted_to(self, intent: Event) -> str | None:
+        """The approval that a call was made under, if it had been waited for."""
+        return self._grants.get(intent.refs.get("causation_id") or "")
 
     def model_call(self, role_call_id: str, turn: int, taken: set[int]) -> Event | None:
         """The intent of a model call of that turn that has happened and waits for its answer; the latest of each call,
@@ -212,6 +242,12 @@ class Record:
             {"type": fact.type, "payload": payload, "refs": _refs(fact.refs), "actor": fact.actor},
         )
         return Difference(seq, *sides)
+
+
+def _asks(event: Event, wait_id: str) -> bool:
+    """Whether it says what a call waits for: an approval, or a word on what became of it."""
+    told = {"approval.requested": "approval_id", "effect.in_doubt": "effect_id"}.get(event.type)
+    return told is not None and event.payload[told] == wait_id
 
 
 def _readings(event: Event) -> dict[str, Any]:
