@@ -123,6 +123,10 @@ class Record:
         """Whether the process of a role call died right behind what has happened last."""
         return self.seq in self._deaths[role_call_id]
 
+    def dies_later(self, role_call_id: str) -> bool:
+        """Whether the record says so of the process of a role call."""
+        return any(seq > self.seq for seq in self._deaths[role_call_id])
+
     def gives_up(self, role_call_id: str, wait_id: str) -> None:
         """Take down that the process of a role call waits for something no longer: when the record goes on with that
         call before it is suspended, or is suspended by something else, another process does, and this one dies before.
@@ -163,8 +167,10 @@ class Record:
     def is_answered(self, role_call_id: str, approval_id: str) -> bool:
         """Whether what a role call asked is decided before it is suspended, if it is; also when nobody decides it."""
         suspends = next(self.ahead(role_call_id, "role.suspended"), None)
+        if suspends is None:
+            return True
         decided = self._decided.get(approval_id)
-        return suspends is None or (decided is not None and decided < suspends.seq)
+        return decided is not None and decided < suspends.seq and suspends.payload["wait_id"] != approval_id
 
     def granted_to(self, intent: Event) -> str | None:
         """The approval that a call was made under, if it had been waited for."""

@@ -27,7 +27,7 @@ def unsaid(runs: Sequence[RoleRun], state: SessionState, record: Record) -> bool
     """
     if _cancelled(runs, state) or sum(_leave(run, state, record) for run in runs):
         return True
-    dead = [run for run in runs if run.answers.lost]
+    dead = [run for run in runs if run.answers.lost and not record.dies_later(run.answers.role_call_id)]
     held = [] if dead else [run for run in runs if not run.answers.shown]
     if not dead and not held:
         if any(run.answers.leave_granted() for run in runs):
