@@ -17,10 +17,15 @@ from harness_hookspecs.kit.frozen import thaw
 from .journal import CallRecord, Journal
 from .loop import SessionLoop
 
-__all__ = ["RoleCallRecorder"]
+__all__ = ["RoleCallRecorder", "closed_context"]
 
 _Command = Callable[[tuple[Fact, ...], dict[str, bytes]], Record | AskApproval]
 """Makes a command of what is in the buffer: results and contents."""
+
+
+def closed_context() -> Cancelled:
+    """What a call is refused by that comes after the end of its role call, or after another one that was refused."""
+    return Cancelled("the role call has ended; its context is closed", code="role.closed")
 
 
 class RoleCallRecorder:
@@ -96,7 +101,7 @@ class RoleCallRecorder:
         if self.closed is not None:
             raise Suspend(self.closed.kind, self.closed.wait_id)
         if self.ended:
-            raise Cancelled("the role call has ended; its context is closed", code="role.closed")
+            raise closed_context()
         self.check_manifest()
 
     def check_manifest(self) -> None:

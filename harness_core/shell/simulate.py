@@ -170,7 +170,9 @@ class _Simulation:
         return self._begin_role(event) or self._answer_without_facts()
 
     def _take_asked(self, event: Event) -> bool:
-        """Take the command that writes the next event, if it was laid down."""
+        """Take the command that writes the next event, if it was laid down; what came too late comes from outside."""
+        if event.type == "effect.ignored":
+            return False
         for asked in self._asked:
             decision = self._decision_of(asked)
             if decision is not None and decision.facts and _is_about(event, decision.facts[0]):

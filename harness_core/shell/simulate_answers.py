@@ -18,6 +18,7 @@ from harness_hookspecs.tool import Settled, ToolContext, ToolResult, ToolSpec
 
 from .model_handle import error_told
 from .ports.strand import Abandoned
+from .recorder import closed_context
 from .simulate_record import Record, call_id_of
 
 __all__ = ["Answers", "RecordedProvider", "RecordedTime", "RecordedTools"]
@@ -86,6 +87,8 @@ class Answers:
             return
         if event is None:
             self.wait_for(lambda: self.shown or self.record.are_all_in(self.role_call_id, self.laid))
+            if not self.shown and self.record.is_closed_to(self.role_call_id, fact):
+                raise closed_context()
         elif self.record.is_result(event):
             self.laid.add(event.seq)
             self.changed()

@@ -222,6 +222,12 @@ class Record:
         made = (end for seq, end in self._answers.items() if seq <= self.seq < end.seq and end.seq not in laid)
         return not any(end.refs.get("role_call_id") == role_call_id for end in made)
 
+    def is_closed_to(self, role_call_id: str, fact: Fact) -> bool:
+        """Whether a call is refused because another one was before: that one leaves no trace, this one has failed."""
+        failed = self.ahead(role_call_id, "harness.tool_call.failed")
+        end = next((one for one in failed if call_id_of(one) == call_id_of(fact)), None)
+        return end is not None and end.payload["error"].get("code") == "role.closed"
+
     def heard(self, role_call_id: str, reason: str) -> bool:
         """Whether a role call that is to end yet says itself that it heard a cancel, not that it was refused a call."""
         ended = next(self.ahead(role_call_id, "harness.session.failed"), None)

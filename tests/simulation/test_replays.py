@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from harness_core import Host
+from harness_core.shell.ports.simulated import SimulatedPorts
+from harness_hookspecs.store import StoredEvent
+from harness_store_memory.store import _LOGS
 from tests.reference import Site, calls, one_stage, payloads, says, write_site
 from tests.simulation.storm import (
     CALM,
@@ -109,3 +112,41 @@ def test_each_of_the_calls_that_a_crash_left_side_by_side_is_in_doubt_or_not_as_
             with Host.open(site.project) as host:
                 report: Mapping[str, Any] = host.replay(played.stream.removeprefix("session:"), "simulate")
             assert (report["diverged"], report["state_hash"]) == (None, played.state_hash), seed
+
+
+def cancelled_at(site: Site, seed: int, seq: int) -> tuple[str, str]:
+    """A session that is cancelled as soon as that event is told; gives its id and where that left it."""
+    site.effects_file.unlink(missing_ok=True)
+    _LOGS.clear()
+
+    def told(event: StoredEvent) -> None:
+        if event.seq == seq:
+            host.cancel(session_id)
+
+    with SimulatedPorts(seed) as ports, Host.open(site.project, ports=ports, on_event=told) as host:
+        session_id = host.start("Go.", on_ask="suspend")
+        host.wait(session_id)
+        document = host.session(session_id)
+    return session_id, document["status"]
+
+
+BESIDE_A_CANCEL: Sequence[tuple[str, Mapping[str, Any]]] = tuple(
+    ("slow", {"note": f"{number}", "seconds": 0.002 * (number % 7), "deaf": bool(number % 2)})
+    if number % 4 == 0
+    else (("pure", "keyed", "unkeyed")[number % 3], {"note": f"{number}"})
+    for number in range(12)
+)
+
+
+@pytest.mark.req("B-97")
+def test_calls_side_by_side_are_refused_by_a_cancel_in_the_order_in_which_they_were(tmp_path: Path) -> None:
+    replies = [calls(*BESIDE_A_CANCEL), says("done")]
+    harness = {**MEMORY, "run": {"cancel_grace_sec": 0.5, "max_parallel_tools": 4}}
+    with unlimited() as patch:
+        tools = {"tools": {"effects": {"probes": False}}}
+        site = write_site(tmp_path, stages=one_stage(), replies=replies, harness=harness, tools=tools).enter(patch)
+        for seed, seq in ((143, 22), (248, 30), (25, 34), (78, 28)):  # first two are refused, then two come too late
+            session_id, status = cancelled_at(site, seed, seq)
+            with Host.open(site.project) as host:
+                report: Mapping[str, Any] = host.replay(session_id, "simulate")
+            assert (report["diverged"], status) == (None, "cancelled"), seed
