@@ -236,6 +236,8 @@ class Performer:
     def _run_in_time(self, request: OpenRequest, setup: RoleCallSetup) -> Command:
         """Run the role call; its stage may bound how long one attempt takes."""
         limit = self._visit()[1].timeout_seconds
+        if request.rounds:
+            self.services.loop.flush()  # what suspended it may not be in the store yet, with results that came by then
         prior = recorded_events(request, self.store, self.stream)
         if limit is None:
             return run_role(request, setup, services=self.services, prior=prior)

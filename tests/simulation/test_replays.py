@@ -23,6 +23,7 @@ from tests.simulation.storm import (
     JUMPS,
     MEMORY,
     Weather,
+    judged,
     play,
     unlimited,
     write_storm,
@@ -112,6 +113,15 @@ def test_each_of_the_calls_that_a_crash_left_side_by_side_is_in_doubt_or_not_as_
             with Host.open(site.project) as host:
                 report: Mapping[str, Any] = host.replay(played.stream.removeprefix("session:"), "simulate")
             assert (report["diverged"], report["state_hash"]) == (None, played.state_hash), seed
+
+
+@pytest.mark.inv("I-17")
+def test_a_role_call_that_goes_on_as_soon_as_it_is_suspended_knows_what_it_has_done(tmp_path: Path) -> None:
+    with unlimited() as patch:
+        tools = {"tools": {"effects": {"probes": False}}}
+        replies = [calls(*ASKED), says("done")]
+        site = write_site(tmp_path, stages=one_stage(), replies=replies, harness=MEMORY, tools=tools).enter(patch)
+        assert judged(play(site, 82, HASTY), HASTY) == ()  # what suspended it is granted before it is suspended
 
 
 def cancelled_at(site: Site, seed: int, seq: int) -> tuple[str, str]:
