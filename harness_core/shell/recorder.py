@@ -43,7 +43,7 @@ class RoleCallRecorder:
         refs: Mapping[str, Any],
         journal: Journal,
         read_blob: Callable[[str], bytes],
-        in_turn: Callable[[Fact], None] | None = None,
+        in_turn: Callable[[Fact], Suspend | None] | None = None,
     ) -> None:
         self._in_turn = in_turn
         self._loop, self._ports, self._read_blob = loop, ports, read_blob
@@ -154,7 +154,7 @@ class RoleCallRecorder:
     def result(self, facts: Sequence[Fact], blobs: Mapping[str, bytes] | None = None, *, flush: bool = False) -> None:
         """Keep results for the next intent, or write them at once when their effect cannot be repeated."""
         if self._in_turn is not None:
-            self._in_turn(facts[0])
+            self._await_turn(facts[0])
             self._submit(lambda opening, kept: Record(
                 self.role_call_id, results=(*opening, *facts), blobs={**kept, **(blobs or {})}
             ))  # fmt: skip
@@ -165,6 +165,12 @@ class RoleCallRecorder:
         self.reach("result.buffered")
         if flush:
             self._submit(lambda results, kept: Record(self.role_call_id, results=results, blobs=kept))
+
+    def _await_turn(self, fact: Fact) -> None:
+        """In a replay a call is held until its turn, and one that was given up when its answer came suspends."""
+        waits = None if self._in_turn is None else self._in_turn(fact)
+        if waits is not None:
+            raise self.suspend(waits.kind, waits.wait_id)
 
     def drain(self) -> tuple[tuple[Fact, ...], dict[str, bytes]]:
         """Take what is in the buffer, for the command that ends the role call."""
@@ -191,8 +197,7 @@ class RoleCallRecorder:
             Cancelled: The session is cancelled or over.
         """
         self.check_open()
-        if self._in_turn is not None:
-            self._in_turn(facts[-1])
+        self._await_turn(facts[-1])
         reply = self._submit(
             lambda results, kept: Record(
                 self.role_call_id,

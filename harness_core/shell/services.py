@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.facts import Fact
-from harness_hookspecs.errors import Drift, HarnessError
+from harness_hookspecs.errors import Drift, HarnessError, Suspend
 from harness_hookspecs.host import CancelToken, Ports
 from harness_hookspecs.messages import ErrorEnvelope
 from harness_hookspecs.provider import Chunk
@@ -52,7 +52,7 @@ class Services:
     on_chunk: Callable[[Chunk], None]
     active: ActiveTime
     trace: TraceSink | None = None
-    in_turn: Callable[[Fact], None] | None = None  # a simulation holds what a role call writes until its turn
+    in_turn: Callable[[Fact], Suspend | None] | None = None  # a simulation holds what a role call writes until its turn
     on_raised: Callable[[HarnessError], None] = lambda error: None
     accept: Callable[[Drift], None] | None = None  # records what a person accepts; None where nobody does
 

@@ -70,45 +70,49 @@ class Answers:
             raise Abandoned
         return end
 
-    def in_turn(self, fact: Fact) -> None:
+    def in_turn(self, fact: Fact) -> Suspend | None:
         """Hold whoever is about to write an event until it is its turn; ends of calls find theirs by themselves.
 
         One that is not recorded comes behind a cancel and what was made by then, where it was refused, as it was by a
         pause or for a budget; or it is seen when nobody else goes on. A question that an earlier process asked stands,
         and is no event when it is asked again.
+
+        Returns:
+            What a call waits for that cannot be its turn, since it was given up before its answer came.
         """
         if fact.type == "role.suspended":
             self._suspend_in_turn(fact)
-            return
+            return None
         events = self.record.ahead_in_run(self.role_call_id, fact.type)
         same = (one for one in events if one.seq not in self.laid and call_id_of(one) == call_id_of(fact))
         event = next(same, None)
-        if event is None and self.record.has_asked(self.role_call_id, fact):
-            return
         if event is None:
+            return self._turn_of_unrecorded(fact)
+        if not self.record.is_result(event):
+            return self._hold(event)
+        self.laid.add(event.seq)
+        self.changed()
+        return None
+
+    def _turn_of_unrecorded(self, fact: Fact) -> Suspend | None:
+        waits = self.record.suspended_by(self.role_call_id, fact)
+        if waits is None and not self.record.has_asked(self.role_call_id, fact):
             self.wait_for(lambda: self.shown or self.record.are_all_in(self.role_call_id, self.laid))
             if not self.shown and self.record.is_closed_to(self.role_call_id, fact):
                 raise closed_context()
-        elif self.record.is_result(event):
-            self.laid.add(event.seq)
-            self.changed()
-        else:
-            self._hold(event)
+        return None if waits is None else Suspend(*waits)
 
-    def _hold(self, event: Event) -> None:
+    def _hold(self, event: Event) -> Suspend | None:
         """Hold a call until its turn; one whose approval was waited for no longer when it came has none here."""
         approval_id = self.record.granted_to(event)
-        if approval_id is not None:
-            self.granted[event.seq] = approval_id
+        if approval_id is None:
+            self.wait_for(lambda: self.record.is_due(event.seq, self.role_call_id, self.laid))
+            return None
+        self.granted[event.seq] = approval_id
         self.wait_for(
-            lambda: (
-                (approval_id is not None and event.seq not in self.granted)
-                or self.record.is_due(event.seq, self.role_call_id, self.laid)
-            )
+            lambda: event.seq not in self.granted or self.record.is_due(event.seq, self.role_call_id, self.laid)
         )
-        if approval_id is not None and self.granted.pop(event.seq, None) is None:
-            self.record.gives_up(self.role_call_id, approval_id)
-            raise Suspend("approval", approval_id)
+        return Suspend("approval", approval_id) if self.granted.pop(event.seq, None) is None else None
 
     def leave_granted(self) -> bool:
         """Have it be that the last one of the calls that wait to be started was given up before its approval came, so

@@ -67,6 +67,15 @@ class Record:
         for event in self.events:
             if "role_call_id" in event.refs:
                 self._of_call.setdefault(event.refs["role_call_id"], []).append(event)
+        self._decided: dict[str, int] = {}  # the seq of what ended it, by approval or effect in doubt
+        self._grants: dict[str, str] = {}  # the approvals that somebody granted, by the id of that event
+        for event in self.events:
+            if event.type.startswith("approval.") and event.type != "approval.requested":
+                self._decided.setdefault(event.payload["approval_id"], event.seq)
+            if event.type == "effect.settled":
+                self._decided.setdefault(event.payload["effect_id"], event.seq)
+            if event.type == "approval.granted" and event.payload["kind"] != "policy":
+                self._grants[event.id] = event.payload["approval_id"]
         self._answers: dict[int, Event] = {}  # by the seq of the intent
         self._starts: dict[str, Event] = {}  # by the identity of the effect
         self._died: dict[str, list[tuple[int, int]]] = {}  # behind which event, and before which
@@ -74,13 +83,6 @@ class Record:
         for role_call_id, events in self._of_call.items():
             self._died[role_call_id] = self._pair(role_call_id, events)
             self._deaths[role_call_id] = self._deaths_of(role_call_id)
-        self._decided: dict[str, int] = {}  # the seq of what ended it, by approval
-        self._grants: dict[str, str] = {}  # the approvals that somebody granted, by the id of that event
-        for event in self.events:
-            if event.type.startswith("approval.") and event.type != "approval.requested":
-                self._decided.setdefault(event.payload["approval_id"], event.seq)
-            if event.type == "approval.granted" and event.payload["kind"] != "policy":
-                self._grants[event.id] = event.payload["approval_id"]
         self._made = frozenset(end.seq for end in self._answers.values())  # the ends of calls that were made
 
     def _pair(self, role_call_id: str, events: Sequence[Event]) -> list[tuple[int, int]]:
@@ -106,13 +108,17 @@ class Record:
         return deaths(died, self._lives(self._of_call[role_call_id])) if died else frozenset()
 
     def _lives(self, events: Sequence[Event]) -> Sequence[tuple[int, int]]:
-        """From where to where a process must have lived: a call that is repeatable may be ended by another one."""
+        """From where to where a process must have lived: a call that is repeatable may be ended by another one, and
+        what suspended it is given up by one that began before the answer came."""
         once = [
             event
             for event in events
             if event.type == "harness.model.called" or event.payload.get("effectClass") == "unkeyed"
         ]
-        return [(one.seq, self._answers[one.seq].seq) for one in once if one.seq in self._answers]
+        made = [(one.seq, self._answers[one.seq].seq) for one in once if one.seq in self._answers]
+        suspended = [event for event in events if event.type == "role.suspended"]
+        answered = [(self._decided.get(one.payload["wait_id"], one.seq), one.seq) for one in suspended]
+        return [*made, *answered]
 
     @property
     def next(self) -> Event | None:
@@ -163,6 +169,16 @@ class Record:
         """Whether it is a question that a role call has asked of the same call before."""
         before = (one for one in self._of_call.get(role_call_id, ()) if one.seq <= self.seq and one.type == fact.type)
         return fact.type == "approval.requested" and any(call_id_of(one) == call_id_of(fact) for one in before)
+
+    def suspended_by(self, role_call_id: str, fact: Fact) -> tuple[str, str] | None:
+        """What a call that is about to be made, or to end, waits for when the role call is suspended next by just that:
+        somebody answered it, but later than it was given up."""
+        suspends = next(self.ahead(role_call_id, "role.suspended"), None)
+        if suspends is None or fact.type not in _INTENTS | _ENDS:
+            return None
+        kind, wait_id = suspends.payload["kind"], suspends.payload["wait_id"]
+        asked = (call_id_of(one) for one in self._of_call[role_call_id] if _asks(one, wait_id))
+        return (kind, wait_id) if call_id_of(fact) in asked else None
 
     def is_answered(self, role_call_id: str, approval_id: str) -> bool:
         """Whether what a role call asked is decided before it is suspended, if it is; also when nobody decides it."""
