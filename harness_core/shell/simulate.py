@@ -349,10 +349,9 @@ class _Simulation:
         replayed = None if fact is None else {"type": fact.type, "payload": fact.payload}
         return Difference(event.seq, {"type": event.type, "payload": dict(event.payload)}, replayed)
 
-    def is_asking(self, approval_id: str) -> bool:
+    def is_asking(self, approval_id: str, run: RoleRun) -> bool:
         """Whether somebody is being asked: until the record says that the call suspends, or others wait for it to."""
-        answers = self._runs[self.state.approvals[approval_id].payload["role_call_id"]].answers
-        return approval_id not in answers.left and not self.record.suspends(answers.role_call_id)
+        return approval_id not in run.answers.left and not self.record.suspends(run.answers.role_call_id)
 
 
 def _is_of_role(event: Event) -> bool:

@@ -55,8 +55,8 @@ class Simulation(Protocol):
     def ask(self, command: Any, run: RoleRun) -> Any:
         """Decide a command when it is its turn, and give the reply; raises ``Abandoned`` for a run that is dead."""
 
-    def is_asking(self, approval_id: str) -> bool:
-        """Whether somebody is being asked about an approval."""
+    def is_asking(self, approval_id: str, run: RoleRun) -> bool:
+        """Whether somebody is being asked about an approval that a run waits for."""
 
     def wait_for(self, holds: Callable[[], bool], run: RoleRun, cancel: Any) -> None:
         """Block until it holds; raises ``Abandoned`` for a run that is dead, and when ``cancel`` is set."""
@@ -89,7 +89,7 @@ class SimulatedLoop:
 
     def is_running(self, key: str) -> bool:
         """Whether an approval is being asked about."""
-        return self._simulation.is_asking(key)
+        return self._simulation.is_asking(key, self.run)
 
     def wait_until(
         self, holds: Callable[[Any], bool], *, timeout_seconds: float | None = None, cancel: Any = None
