@@ -171,14 +171,17 @@ class Record:
         return fact.type == "approval.requested" and any(call_id_of(one) == call_id_of(fact) for one in before)
 
     def suspended_by(self, role_call_id: str, fact: Fact) -> tuple[str, str] | None:
-        """What a call that is about to be made, or to end, waits for when the role call is suspended next by just that:
-        somebody answered it, but later than it was given up."""
+        """What a call that is about to be made, or to end, waits for when the role call is suspended next by just that,
+        or beside it: somebody answered, but later than it was given up."""
         suspends = next(self.ahead(role_call_id, "role.suspended"), None)
         if suspends is None or fact.type not in _INTENTS | _ENDS:
             return None
         kind, wait_id = suspends.payload["kind"], suspends.payload["wait_id"]
-        asked = (call_id_of(one) for one in self._of_call[role_call_id] if _asks(one, wait_id))
-        return (kind, wait_id) if call_id_of(fact) in asked else None
+        if call_id_of(fact) in (call_id_of(one) for one in self._of_call[role_call_id] if _asks(one, wait_id)):
+            return kind, wait_id
+        later = (one for one in self.ahead(role_call_id, fact.type) if call_id_of(one) == call_id_of(fact))
+        granted = (self.granted_to(one) for one in later if kind in ("approval", "in_doubt"))
+        return next((("approval", approval_id) for approval_id in granted if approval_id is not None), None)
 
     def is_answered(self, role_call_id: str, approval_id: str) -> bool:
         """Whether what a role call asked is decided before it is suspended, if it is; also when nobody decides it."""

@@ -94,7 +94,7 @@ BESIDE: Mapping[str, tuple[Any, Weather, Sequence[int]]] = {
     "many hasty": (MANY, HASTY, (7, 10, 21, 26, 126, 198)),  # a doubt was settled of which it was not suspended
     "asked calm": (ASKED, CALM, range(3)),
     "asked crash": (ASKED, CRASH, (*range(4), 44)),
-    "asked hasty": (ASKED, HASTY, (2, 4, 11, 29, 32, 44, 50, 149, 164)),  # an answer came to what was given up
+    "asked hasty": (ASKED, HASTY, (2, 4, 11, 29, 32, 44, 50, 149, 164, 235)),  # an answer came to what was given up
 }
 
 
