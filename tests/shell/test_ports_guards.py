@@ -41,9 +41,14 @@ def descriptors_of(server: psutil.Process) -> dict[int, str]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who does not do as it is told gets no seconds for it."""
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that does not stop as it is told gets no seconds for it; the server has the time that it needs."""
     monkeypatch.setattr("harness_core.shell.ports.processes._STOP_SECONDS", 0.05)
+
+
+@pytest.fixture
+def impatient(hurried: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a server."""
     monkeypatch.setattr("harness_core.shell.ports.guarded._END_SECONDS", 0.05)
 
 
@@ -126,7 +131,7 @@ def test_the_commands_of_a_fork_end_with_it_and_not_with_its_host(
 @pytest.mark.inv("I-33")
 @pytest.mark.parametrize("blow", ["KILL", "STOP"])
 def test_a_command_that_puts_its_guard_out_of_action_ends_all_the_same(
-    ports: HostPorts, pids: Callable[[], list[int]], tmp_path: Path, blow: str, impatient: None
+    ports: HostPorts, pids: Callable[[], list[int]], tmp_path: Path, blow: str, hurried: None
 ) -> None:
     other = "setsid sh -c ': > \"$PIDS/$$\"; : > \"$PIDS/there\"; sleep 300; true' &"
     script = f"note $$; {other} until test -e $PIDS/there; do :; done; kill -{blow} $PPID; sleep 300"
