@@ -60,9 +60,10 @@ def test_a_host_that_runs_many_sessions_takes_no_more_than_it_did(tmp_path: Path
     found = served(serving(write_reference(tmp_path, probes=False), SESSIONS))
     assert found["broken"] == []
     held: Mapping[str, list[float]] = found["held"]
-    assert len(set(held["files"])) == len(set(held["children"])) == 1  # the guard of processes is one
+    assert set(held["children"]) == {1}  # the guard of processes
     assert set(held["zombies"]) == {0}
-    assert max(held["threads"]) - min(held["threads"]) <= 4  # a pool grows with what was side by side at the most
+    for pooled, most in (("threads", 4), ("files", 4)):  # a connection to the store holds two files
+        assert max(held[pooled]) - min(held[pooled]) <= most  # a pool grows with what was side by side at the most
     assert max(held["log_bytes"]) <= 64 * 2**20
     assert found["file_bytes"] <= 1.2 * found["payload_bytes"] + 512 * found["events"]
     slope = linear_regression(range(SESSIONS - WARM), held["mebibytes"][WARM:]).slope * 1_000
