@@ -516,10 +516,12 @@ class Late(SimulatedPorts):
 def test_what_is_due_when_the_loop_ends_is_never_begun(when: str) -> None:
     with Late(1) as ports:
         world = World(ports)
-        if when == "in the turn that asks for it":
+        if when == "in the turn that asks for it":  # what is due is put down after the end: nobody else takes it away
             world.loop._hooks = world.loop._hooks._replace(turned=lambda state: world.loop.stop())
-        world.loop.submit(Add("item"))
-        world.loop.stop()
+            world.loop.submit(Add("item"))
+        else:
+            world.loop.submit(Add("item"))
+            world.loop.stop()
         ports.come()
         assert world.performed == []
         assert world.loop.quiescent()
@@ -532,6 +534,23 @@ def test_an_end_that_no_worker_comes_after_leaves_nothing_under_way() -> None:
         assert not world.loop.quiescent()
         world.loop.stop()
         assert world.loop.quiescent()
+
+
+def test_an_outcome_that_is_refused_ends_the_loop_with_why() -> None:
+    """Nobody waits for it who could be told, and its effect would be due again for ever."""
+
+    def perform(effect: Part) -> Did:
+        performed.append(effect.key)
+        assert len(performed) < 10
+        return Did("item/0/2")
+
+    performed = list[str]()
+    with SimulatedPorts(1) as ports:
+        world = World(ports)
+        world.loop._hooks = world.loop._hooks._replace(perform=perform)
+        world.loop.submit(Add("item"))
+        with pytest.raises(IllegalMove, match="item/0/2 was done before"):
+            world.loop.wait_until(lambda state: "item" in state.closed)
 
 
 def test_an_outcome_is_taken_however_long_the_next_effect_of_its_worker_takes() -> None:
