@@ -462,14 +462,24 @@ def test_a_machine_that_gives_no_thread_is_no_fault_of_the_role_and_the_session_
     play: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = play(calls(("unkeyed", {"note": "a"}), ("unkeyed", {"note": "b"})), says("done"))
+    begin, begun = threads._begin, list[str]()
 
-    def none_left(*_: Any) -> None:
+    def none_for_tools(*args: Any, name: str) -> None:  # so that the role's own thread makes the calls, one by one
+        if name == "harness-tool":
+            raise NoThread("can't start new thread")
+        begin(*args, name=name)
+
+    def none_left(dispatcher: Any, call: Any, record: Any) -> None:
+        begun.append(call.args["note"])
         raise NoThread("can't start new thread")
 
     with monkeypatch.context() as patch:
+        patch.setattr(threads, "_begin", none_for_tools)
+        patch.setattr(threads, "_MAX_IDLE_WORKERS", 0)
         patch.setattr(Dispatcher, "run", none_left)
         with pytest.raises(NoThread):
             session.run()
+    assert begun == ["a"]  # none is begun after the first that the machine had no thread for
     session.reopen()
     assert session.resume()["status"] == "completed"
     assert sorted(session.effects()) == ["a", "b"]
