@@ -1,8 +1,9 @@
 """Effects that should begin go in, one at a time they come out, and while any is left a worker is on its way to them.
 
-Not each effect wakes a worker: whoever takes one calls the next worker before it begins, unless one was called that has
-not come yet. So effects that wait for something are all begun one after another at once, and those that end at once are
-done by the few who are awake: waking somebody costs more than many of them.
+Not each effect wakes a worker: whoever puts some in, and whoever comes to them, calls the next worker when more are due
+than it takes itself, unless one was called that has not come yet. So effects that wait for something are all begun one
+after another at once, and those that end at once are done by the few who are awake: waking somebody costs more than
+many of them.
 """
 
 from __future__ import annotations

@@ -249,7 +249,6 @@ class SessionLoop:
             try:
                 if self.stopped:  # it was due in the turn that the end fell into
                     raise self._ended()
-                self._due.call_worker()
                 self._put(Ticket(self._hooks.perform(effect), None, durable=False, effect_key=effect.key))
                 if not self._due.is_served():
                     self._lead(takes_effect=True)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
-
 import pytest
 
 from harness_core.shell.due import DueEffects
-from harness_core.shell.ports import make_ports
 
 MANY = 40
-PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -62,27 +57,3 @@ def test_a_worker_that_cannot_come_is_told_and_another_may_be_called(calls: list
         with pytest.raises(RuntimeError, match="new thread"):
             due.call_worker()
     assert len(calls) == 2 and not due.is_served()
-
-
-def test_effects_that_wait_for_one_another_are_all_begun() -> None:
-    ports = make_ports("threads")
-    all_begun = threading.Barrier(MANY)
-    met: list[Any] = []
-
-    def work() -> None:
-        due.arrived()
-        while (effect := due.take()) is not None:
-            due.call_worker()
-            all_begun.wait(PATIENCE_SECONDS)
-            met.append(effect)
-
-    due = DueEffects(lambda: tasks.append(ports.spawn(work)))
-    tasks: list[Any] = []
-    due.put(range(MANY))
-    due.call_worker()
-    try:
-        while tasks:
-            assert tasks.pop().join(PATIENCE_SECONDS)
-    finally:
-        ports.close()
-    assert sorted(met) == list(range(MANY))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness_core.shell import loop, loop_parts
+from harness_core.shell import due, loop, loop_parts
 from tests.simulation import test_loop_simulated as played
 from tests.simulation.preempting import PreemptingPorts
 
@@ -19,6 +19,7 @@ WORK = {
     "a failed append ends it for everyone": played._full_for_all,
     "what is shown is stored": played._shown_is_stored,
     "a moved head loses nothing": played._foreign_events,
+    "no effect waits for another": played._all_begun_at_once,
 }
 
 
@@ -26,7 +27,7 @@ WORK = {
 def test_a_promise_of_the_loop_holds_when_it_is_interrupted_anywhere(work: Callable[[Any], None]) -> None:
     for seed in SEEDS:
         for probability in (0.005, 0.03):
-            files = [loop.__file__, loop_parts.__file__]
+            files = [due.__file__, loop.__file__, loop_parts.__file__]
             ports = PreemptingPorts(seed, files=files, probability=probability)
             with played.told(f"seed {seed}, probability {probability}"), ports:
                 work(played.World(ports))

@@ -588,6 +588,77 @@ def test_a_worker_who_comes_to_several_effects_calls_the_next_one_before_it_wait
         assert world.loop.carry_out(ticket) == "added more"
 
 
+def test_steps_that_follow_one_another_are_done_by_the_worker_who_is_awake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.CHAINS", 1)
+    with Late(1) as ports:
+        world = World(ports, waiting=WAITING["everything waits"])
+        world.loop.submit(Add("item"))
+        ports.come()
+        assert ports.workers == []
+        check_rest(world, ["item"])
+
+
+def test_a_worker_who_leads_on_has_what_he_kept_for_himself_begun_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command comes while his effect's outcome is taken: what follows from that waits for no further turn."""
+    tickets, called = list[Ticket](), list[int]()
+
+    def turned(state: State) -> None:
+        if state.open["item"] == [1] and not tickets:
+            tickets.append(world.loop.lay_down(Add("more"), durable=True))
+
+    def committed(stored: Sequence[StoredEvent]) -> None:
+        called.append(len(ports.workers))
+
+    monkeypatch.setattr(f"{__name__}.CHAINS", 1)
+    with Late(1) as ports:
+        world = World(ports, waiting=WAITING["everything waits"])
+        world.loop.submit(Add("item"))
+        world.loop._hooks = world.loop._hooks._replace(turned=turned, committed=committed)
+        ports.come()
+        assert called[:2] == [0, 1]  # in the turn that took the outcome, and in the one that took the command
+        assert world.loop.carry_out(tickets[0]) == "added more"
+
+
+def test_what_ends_while_somebody_is_on_the_way_to_what_is_due_is_committed_together() -> None:
+    with Late(1) as ports:
+        world = World(ports, waiting=WAITING["everything waits"])
+        world.loop.submit(Add("item"))
+        before = world.turns
+        ports.come()
+        assert world.turns - before == PARTS  # and not a turn for each part of each chain
+        check_rest(world, ["item"])
+
+
+def _all_begun_at_once(world: World) -> None:
+    """Effects of several turns and of one wait for one another: each of them is begun while all others go on."""
+    items, begun, all_begun = 4, list[str](), world.ports.wait.event()
+
+    def perform(effect: Part) -> Did | None:
+        if effect.key.endswith("/0"):
+            begun.append(effect.key)
+            if len(begun) == items * CHAINS:
+                all_begun.set()
+            all_begun.wait()
+        return world.perform(effect)
+
+    def submit(mine: list[str]) -> None:
+        for ticket in [world.loop.lay_down(Add(item), durable=True) for item in mine]:
+            world.loop.carry_out(ticket)
+
+    world.loop._hooks = world.loop._hooks._replace(perform=perform)
+    names = [f"item-{index}" for index in range(items)]
+    for task in [world.ports.spawn(submit, mine) for mine in (names[:1], names[1:2], names[2:])]:
+        task.join()
+    world.loop.wait_quiescent()
+    check_rest(world, names)
+
+
+@pytest.mark.inv("I-22")
+def test_effects_that_wait_for_one_another_are_all_begun() -> None:
+    for seed in SEEDS:
+        _run(seed, _all_begun_at_once)
+
+
 def _all_hear(world: World, kind: type[BaseException]) -> None:
     ends = list[str]()
 
