@@ -65,6 +65,20 @@ def test_a_whole_number_beyond_what_integers_keep_is_the_float_that_it_was(numbe
     assert type(read_canonical(canonical([MAX_INTEGER]))[0]) is int
 
 
+@pytest.mark.parametrize("digits", [b"1", b"1234567890123456"], ids=["short numbers", "long numbers"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a":%s', b'"%s\xff"', b"[%s,NaN]", b"[%s,-Infinity]", b'"%s\\ud800"', b"[%s,1e999]",
+        b"[" * 100_000 + b"%s" + b"]" * 100_000, b"%s %s",
+    ],
+    ids=["cut off", "not UTF-8", "no number", "endless", "half a character", "too large", "too deep", "two values"],
+)
+def test_what_is_no_json_is_refused_whatever_numbers_stand_in_it(data: bytes, digits: bytes) -> None:
+    with pytest.raises(CodecError):
+        read_canonical(data.replace(b"%s", digits))
+
+
 @pytest.mark.parametrize(
     "value", [math.nan, [math.inf], 2**53, {"a": "\ud83d"}, {1: 2}, {"a": object()}, [uuid.UUID(int=1)], {"a": {2}}]
 )

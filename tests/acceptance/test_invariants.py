@@ -528,7 +528,14 @@ def test_content_that_is_lost_or_changed_is_found_at_the_event_that_needs_it(rec
 
 
 @pytest.mark.inv("I-40")
-@pytest.mark.parametrize("shown", [b"no JSON", b'{"role":"user","n":1e999}', b'{"n":9007199254740993}'])
+@pytest.mark.parametrize(
+    "shown",
+    [
+        b"no JSON", b'{"role":"user","n":1e999}', b'{"n":9007199254740993}', b'{"n":[9007199254740993',
+        b'"1234567890123456\xff"',
+    ],
+    ids=["text", "too large a number", "too long a number", "a long number and no end", "long and not UTF-8"],
+)
 def test_a_message_that_hashes_to_its_digest_and_is_no_strict_json_is_found(shown: bytes, recorded: Recorded) -> None:
     log = Log(recorded.history)
     index = log.at("harness.model.called")

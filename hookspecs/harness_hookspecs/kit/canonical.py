@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from typing import Any, Final
 
@@ -46,14 +45,21 @@ def read_canonical(data: bytes) -> Any:
     Raises:
         CodecError: The bytes are not JSON at all.
     """
-    if _MAYBE_LONG.search(data) is None:
-        return loads_trusted(data)
-    return json.loads(data, parse_int=_exact)
+    value = loads_trusted(data)  # always the same reader: what it refuses is refused whatever digits stand in it
+    return value if _MAYBE_LONG.search(data) is None else _with_floats(value)
 
 
-def _exact(digits: str) -> int | float:
-    number = int(digits)
-    return number if abs(number) <= MAX_INTEGER else float(number)
+def _with_floats(value: Any) -> Any:
+    """The value just read, with integers beyond what strict JSON keeps as the floats that they were."""
+    whole = [value]
+    waiting: list[Any] = [whole]
+    for item in waiting:  # grows while it is read
+        for place, child in item.items() if isinstance(item, dict) else enumerate(item):
+            if type(child) is int and abs(child) > MAX_INTEGER:
+                item[place] = float(child)
+            elif isinstance(child, (dict, list)):
+                waiting.append(child)
+    return whole[0]
 
 
 def _is_orderly(value: Any, keys_are_ascii: bool) -> bool:
