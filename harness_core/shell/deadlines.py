@@ -57,11 +57,18 @@ class Deadlines:
     def limit(self, parent: CancelToken, timeout_seconds: float, what: str = "") -> Limit:
         """A token that is cancelled with ``parent``, or with reason ``timeout`` when the time is over.
 
-        ``what`` names a call that heeds its token at once, or somebody is told that it does not.
+        ``what`` names a call that heeds its token at once, or somebody is told that it does not. Where no thread is
+        left for the worker, that is raised, and the call must not begin.
         """
         token = self._ports.wait.token()
         forget = parent.on_cancel(lambda: token.cancel(parent.reason or "cancelled"))
-        return self._add(Limit(token, forget, what, timeout_seconds), self._ports.clock.monotonic() + timeout_seconds)
+        limit = Limit(token, forget, what, timeout_seconds)
+        try:
+            self._add(limit, self._ports.clock.monotonic() + timeout_seconds)
+        except BaseException:  # its call never begins, so nobody is to cancel it and nobody to be told of it
+            limit.__exit__()
+            raise
+        return limit
 
     def close(self) -> None:
         """End the worker; whoever still runs is cut short by nobody, its session is over."""
@@ -72,30 +79,28 @@ class Deadlines:
         if waiting is not None:
             waiting.set()
 
-    def _add(self, limit: Limit, at: float) -> Limit:
+    def _add(self, limit: Limit, at: float) -> None:
         with self._lock:
             if self._closed:
-                return limit
+                return
             self._push(limit, at)
             while self._heap and self._heap[0][2].token is None:
                 heapq.heappop(self._heap)
             waiting = self._wake
-            if waiting is None or at < self._wakes_at:
-                self._wake = self._ports.wait.event()
-            else:
-                return limit
-        if waiting is None:
-            self._begin_watch()
-        else:
-            waiting.set()
-        return limit
+            if waiting is not None and at >= self._wakes_at:
+                return
+            self._wake = self._ports.wait.event()
+            if waiting is None:
+                self._begin_watch()
+                return
+        waiting.set()
 
     def _begin_watch(self) -> None:
+        """Call the worker, with the lock held: whoever comes meanwhile may have to do so in this one's place."""
         try:
             self._ports.spawn(self._watch, name="deadlines")
         except BaseException:  # no thread is left; the next limit asks for one again
-            with self._lock:
-                self._wake = None
+            self._wake = None
             raise
 
     def _push(self, limit: Limit, at: float) -> None:

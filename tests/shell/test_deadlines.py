@@ -14,6 +14,8 @@ from harness_core.shell import deadlines
 from harness_core.shell.deadlines import HEED_SECONDS, Deadlines
 from harness_core.shell.ports import NoThread
 from harness_core.shell.ports.cancel import Token
+from harness_core.shell.ports.simulated import SimulatedPorts
+from harness_hookspecs.errors import Cancelled
 
 LIMIT_SECONDS = 5.0
 
@@ -67,13 +69,13 @@ def test_a_call_that_has_ended_is_not_said_to_go_on_whenever_that_was() -> None:
     assert told_of(-1)[0] == ["tool t was told to stop after 5 s and goes on"]
 
 
+def refuse(*_: Any, **__: Any) -> None:
+    raise NoThread("can't start new thread")
+
+
 def test_where_no_thread_is_left_the_next_limit_asks_for_one_again() -> None:
     ports: Any = OneThread()
     all_limits, spawn = Deadlines(ports, lambda _: None), ports.spawn
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise NoThread("can't start new thread")
-
     ports.spawn = refuse
     with pytest.raises(NoThread):
         all_limits.limit(Token(), LIMIT_SECONDS)
@@ -81,3 +83,49 @@ def test_where_no_thread_is_left_the_next_limit_asks_for_one_again() -> None:
     with all_limits.limit(Token(), LIMIT_SECONDS) as token:
         ports.worker()
         assert token.reason == "timeout"
+
+
+def test_a_call_that_no_thread_was_left_for_is_cancelled_by_nobody_and_not_said_to_go_on() -> None:
+    ports: Any = OneThread()
+    told, session, given = list[str](), Token(), [Token(), Token()]
+    ports.wait.token = iter(given).__next__
+    all_limits, spawn = Deadlines(ports, told.append), ports.spawn
+    ports.spawn = refuse
+    with pytest.raises(NoThread):
+        all_limits.limit(session, LIMIT_SECONDS, "tool t")
+    ports.spawn = spawn
+    with all_limits.limit(Token(), LIMIT_SECONDS):
+        ports.worker()
+    session.cancel("enough")
+    assert ([token.reason for token in given], told) == ([None, "timeout"], [])
+
+
+class Scarce(SimulatedPorts):
+    """Ports that have no thread at first, and see that only after a while."""
+
+    refused = False
+
+    def spawn(self, function: Callable[..., object], *args: object, name: str = "worker") -> Any:
+        if name == "deadlines" and not self.refused:
+            self.refused = True
+            self.clock.sleep(0.001)
+            refuse()
+        return super().spawn(function, *args, name=name)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_time_of_a_call_that_begins_while_another_gets_no_thread_is_looked_at(seed: int) -> None:
+    ends = list[str]()
+
+    def call() -> None:
+        try:
+            with all_limits.limit(ports.wait.token(), LIMIT_SECONDS) as token:
+                ports.wait.event().wait(None, token)  # for ever, where nobody looks at the time
+        except (NoThread, Cancelled) as stop:
+            ends.append(str(stop))
+
+    with Scarce(seed) as ports:
+        all_limits = Deadlines(ports)
+        for task in [ports.spawn(call), ports.spawn(call)]:
+            task.join()
+        assert sorted(ends) == ["can't start new thread", "cancelled: timeout"]
