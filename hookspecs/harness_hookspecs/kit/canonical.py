@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Any, Final
 
 import orjson
@@ -20,7 +19,8 @@ _SORTED: Final = (
     | orjson.OPT_PASSTHROUGH_DATETIME
     | orjson.OPT_PASSTHROUGH_DATACLASS
 )
-_MAYBE_LONG: Final = re.compile(rb"\d{16}")  # as many digits as 2^53 has; most documents hold no such run
+_AS_ZEROS: Final = bytes(ord("0" if chr(byte).isdecimal() and byte < 128 else " ") for byte in range(256))
+_LONG: Final = b"0" * 16  # as many digits as 2^53 has; most documents hold no such run
 _PLAIN: Final = frozenset({str, int, bool, type(None)})
 
 
@@ -46,7 +46,8 @@ def read_canonical(data: bytes) -> Any:
         CodecError: The bytes are not JSON at all.
     """
     value = loads_trusted(data)  # always the same reader: what it refuses is refused whatever digits stand in it
-    return value if _MAYBE_LONG.search(data) is None else _with_floats(value)
+    # A tenth of what a regular expression takes, and of large documents that would be more than the reading.
+    return _with_floats(value) if _LONG in data.translate(_AS_ZEROS) else value
 
 
 def _with_floats(value: Any) -> Any:
