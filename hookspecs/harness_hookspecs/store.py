@@ -219,8 +219,8 @@ class Store(Protocol):
 
         Raises:
             StoreCorrupt: ``store.gap`` or ``store.tail_missing`` with the first ``seq`` that is missing, after the
-                events before it: a stream that lost some is never a shorter one. One that lost all, as one that was
-                pruned, has none; its head says how many it had.
+                events before it: a stream that lost some, or all, is never a shorter one. One that was pruned has
+                none, and its head counts none.
         """
 
     def head(self, stream: str) -> Head:

@@ -19,11 +19,15 @@ class _Log:
     def __init__(self, seqs: Sequence[int], head: int) -> None:
         self.seqs, self.head = list(seqs), head
         self.appended: list[int] = []
+        self.pruned_at_page = 0
 
     def read(self, after: int = 0, last: int = 2**63 - 1) -> list[int]:
         return list(in_order("s", after, last, page=self._page, ends=self._ends, event=lambda _, row: int(row[1])))
 
     def _page(self, after: int, last: int) -> tuple[list[tuple[None, int]], bool]:
+        self.pruned_at_page -= 1
+        if self.pruned_at_page == 0:
+            self.seqs, self.head = [], 0
         rows = [(None, seq) for seq in self.seqs if after < seq <= last][:PAGE]
         if self.appended and len(rows) < PAGE:
             self.seqs.append(self.appended.pop(0))
@@ -51,6 +55,8 @@ def test_a_whole_stream_is_read_between_any_two_places(after: int, last: int) ->
         (ROWS[:7], 7, 9, "store.tail_missing", 8),
         (ROWS[:6], 0, 99, "store.tail_missing", 7),
         ([*ROWS[:7], 1008, 1009, 1010], 0, 99, "store.gap", 8),
+        ([], 0, 99, "store.tail_missing", 1),
+        ([], 4, 6, "store.tail_missing", 5),
     ],
 )
 def test_the_first_event_that_is_missing_is_named(seqs: list[int], after: int, last: int, code: str, seq: int) -> None:
@@ -71,5 +77,11 @@ def test_what_is_appended_meanwhile_is_not_missing() -> None:
 
 
 def test_a_stream_that_was_pruned_has_no_event() -> None:
-    assert _Log([], 10).read() == []
     assert _Log([], 0).read() == []
+
+
+@pytest.mark.parametrize("page", [1, 2, 4])
+def test_a_stream_that_is_pruned_while_it_is_read_ends(page: int) -> None:
+    log = _Log(ROWS, 10)
+    log.pruned_at_page = page
+    assert log.read() == ROWS[: PAGE * (page - 1)]

@@ -113,7 +113,10 @@ def test_a_prompt_with_a_number_that_looks_like_an_integer_is_what_the_model_was
     assert main(["replay", "@last", "--mode", "simulate"]) == 0
 
 
-LOSSES = {"the first": ("seq = 1", 1), "one that nothing needs": ("seq = 9", 9), "the last ones": ("seq > 14", 15)}
+LOSSES = {
+    "the first": ("seq = 1", 1), "one that nothing needs": ("seq = 9", 9), "the last ones": ("seq > 14", 15),
+    "all of them": ("seq > 0", 1),
+}  # fmt: skip
 
 
 @pytest.mark.inv("I-3", "I-14")
@@ -130,7 +133,8 @@ def test_a_session_that_lost_events_is_not_taken_for_a_shorter_one(
     before = file.read_bytes()
     forks = ["sessions", "fork", "@last", "--at", "16"]
     cursor = ["replay", "@last", "--from", "3"]
-    looks = [[command, "@last"] for command in ("report", "transitions", "artifacts")]
+    looks = [[command, "@last"] for command in ("report", "transitions", "artifacts", "graph", "cancel")]
+    looks += [["sessions", "diff", "@last", "@last"], ["context", "show", "@last"], ["prompt", "show"], ["approvals"]]
     copies = ["db", "backup", str(tmp_path / "b.db")]
     for words in (*READS, ["sessions", "show", "@last"], cursor, forks, *looks, copies):
         capsys.readouterr()

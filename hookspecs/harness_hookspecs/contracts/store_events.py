@@ -81,13 +81,17 @@ class EventRules(StoreCase):
         assert store.head(OTHER) == Head(0, GENESIS_HASH)
 
     @rule("store.cut_tail_shows")
-    def test_a_log_that_lost_its_end_does_not_verify(self) -> None:
-        store = self.opened()
-        store.append(STREAM, [draft(number) for number in range(1, 6)], expected_seq=0)
-        if self.cut_tail(store, STREAM, 3):
+    def test_a_log_that_lost_its_end_or_all_of_it_is_never_read_as_a_shorter_one(self) -> None:
+        for lost in (3, 5):
+            store = self.fresh()
+            store.append(STREAM, [draft(number) for number in range(1, 6)], expected_seq=0)
+            if not self.cut_tail(store, STREAM, lost):
+                return
+            found: list[int] = []
             with pytest.raises(StoreCorrupt) as caught:
-                verify_chain(store.read(STREAM), store.head(STREAM))
-            assert caught.value.code == "store.tail_missing"
+                found.extend(event.seq for event in store.read(STREAM))
+            assert (caught.value.code, caught.value.facts["seq"]) == ("store.tail_missing", 6 - lost)
+            assert (found, store.head(STREAM).seq) == (list(range(1, 6 - lost)), 5)
 
     @rule("store.atomic")
     def test_a_batch_is_stored_whole_or_not_at_all(self) -> None:

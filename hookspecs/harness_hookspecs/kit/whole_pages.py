@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from harness_hookspecs.errors import StoreCorrupt
 
-__all__ = ["in_order"]
+__all__ = ["in_order", "tail_missing"]
 
 T = TypeVar("T")
 
@@ -29,14 +29,14 @@ def in_order(
     """Read the events with ``after < seq <= last``, a page at a time.
 
     Others may append meanwhile, so what the head counts is looked for once more before it is said to be missing. A
-    stream without any row at all is one whose events were pruned, and ends.
+    stream that is pruned meanwhile ends: its head counts nothing from then on.
 
     Args:
         stream: Its name, for errors.
         after: A seq, 0 or more.
         last: A seq, however great.
         page: Reads the rows of the next page, in order, their seq second; and whether more may follow.
-        ends: Reads the seq of the head and the greatest seq of a row, ``None`` when there is none.
+        ends: Reads the seq of the head and the greatest seq of a row, ``None`` when there is none, both at once.
         event: Makes an event of the stream's name and a row.
 
     Raises:
@@ -52,20 +52,22 @@ def in_order(
             yield event(stream, row)
         if more:
             continue
-        counted, head = head, ends()[0]
+        counted, (head, greatest) = head, ends()
         if after >= min(last, head):
             return
         if after < min(last, counted):  # it was counted before that page was read
-            greatest = ends()[1]
-            if greatest is None:
-                return
-            _raise_missing(stream, after, head, greatest)
+            _raise_missing(stream, after, head, greatest or 0)
 
 
 def _raise_missing(stream: str, after: int, head: int, greatest: int) -> None:
     if greatest > after:
         raise _missing(stream, after + 1, f"expected seq {after + 1}, found none", "store.gap")
-    raise _missing(stream, after + 1, f"the log ends at seq {after}, its head says {head}", "store.tail_missing")
+    raise tail_missing(stream, after, head)
+
+
+def tail_missing(stream: str, after: int, head: int) -> StoreCorrupt:
+    """The error about a stream that has no event behind ``after``, though its head counts so many."""
+    return _missing(stream, after + 1, f"the log ends at seq {after}, its head says {head}", "store.tail_missing")
 
 
 def _missing(stream: str, seq: int, text: str, code: str) -> StoreCorrupt:

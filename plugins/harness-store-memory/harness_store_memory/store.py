@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness_hookspecs.errors import NotFound, StoreConflict, StoreCorrupt, StoreError
 from harness_hookspecs.host import Ports, StoreHost
+from harness_hookspecs.kit.whole_pages import tail_missing
 from harness_hookspecs.store import (
     GENESIS_HASH,
     Backup,
@@ -143,10 +144,12 @@ class MemoryStore:
         while True:
             with self._lock:
                 found = self._open().streams.get(stream)
-                events = found.events if found else []
-                end = len(events) if until is None else max(0, min(until, len(events)))
+                events, head = (found.events, found.head.seq) if found else ([], 0)
+                end = head if until is None else max(0, min(until, head))
                 page = events[after : min(end, after + _PAGE_EVENTS)]
             if not page:
+                if after < end:
+                    raise tail_missing(stream, after, head)
                 return
             yield from page
             after += len(page)
