@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +22,7 @@ from harness_core.shell.config.opening import open_config
 from harness_core.shell.config.trust import remember_trust
 from harness_core.shell.plugins.index import open_index
 from harness_core.shell.ports import make_ports
+from harness_hookspecs.store import GENESIS_HASH, Draft, StoredEvent, chain_hash
 
 __all__ = [
     "HARNESS",
@@ -28,9 +31,11 @@ __all__ = [
     "Site",
     "calls",
     "cases",
+    "change_log",
     "notes",
     "one_stage",
     "payloads",
+    "rechained",
     "says",
     "trust",
     "types_of",
@@ -250,3 +255,28 @@ def cases(name: str) -> dict[str, dict[str, Any]]:
     """The cases of a file in ``tests/cases`` by id."""
     lines = (Path(__file__).parent / "cases" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return {case["id"]: case for line in lines for case in [json.loads(line)]}
+
+
+# -- logs that were changed ---
+
+
+def change_log(site: Site, *statements: str) -> None:
+    """Change the file as someone with an editor for it would: the triggers are put back afterwards."""
+    (file,) = Path(site.env["XDG_DATA_HOME"]).rglob("*.db")
+    with closing(sqlite3.connect(file)) as connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            assert connection.execute(statement).rowcount != 0, statement
+        for _, text in triggers:
+            connection.execute(text)
+        connection.commit()
+
+
+def rechained(events: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
+    """The events of a stream with the chain made anew, so that they say what they say and are proved."""
+    last = GENESIS_HASH
+    for event in events:
+        last = chain_hash(last, event.stream, event.seq, Draft(*event[3:10]))
+        yield event._replace(hash=last)

@@ -90,7 +90,7 @@ def fork_command(session_id: str, point: ForkPoint, request: RunRequest, opened:
     """The command that begins the fork, with all content that it will read: it stands by itself."""
     state = point.state
     stream = f"session:{state.session_id}"
-    artifacts = artifact_items(map(decoded, proved(store.read(stream, until=state.seq))))
+    artifacts = artifact_items(map(decoded, store.read(stream, until=state.seq)))  # proved by who found the point
     changes = config_changes(_config_at(point, store), opened.config)
     forked = {
         "parent_id": state.session_id,

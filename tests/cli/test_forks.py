@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from harness_core.cli.main import main
 from harness_core.cli.published import published_schema
-from tests.reference import Site, calls, says, write_site
+from tests.reference import Site, calls, change_log, says, write_site
 
 STAGES = {
     "initial": "first",
@@ -81,6 +81,15 @@ def test_flags_of_the_parent_hold_in_the_fork_but_for_those_that_are_set(harness
     assert [one["payload"]["changes"] for one in told] == [
         [], [{"key": "harness.run.max_visits", "old": 7, "new": 1}],
     ]  # fmt: skip
+
+
+def test_a_fork_whose_own_log_says_something_else_of_its_parent_is_not_drawn(harness: Command, site: Site) -> None:
+    parent = harness("sessions", "show")[1]
+    assert harness("sessions", "fork", "@last", "--at", str(parent["last_seq"]), "--yolo")[0] == 0
+    told = "CAST(replace(CAST(payload AS TEXT), '\"asked_seq\":', '\"asked_seq\":1') AS BLOB)"
+    change_log(site, f"UPDATE events SET payload = {told} WHERE CAST(payload AS TEXT) LIKE '%asked_seq%'")
+    code, said, _ = harness("sessions", "tree", "@last")
+    assert (code, said["code"]) == (6, "store.changed")
 
 
 def test_the_tree_is_a_document_and_a_drawing(
