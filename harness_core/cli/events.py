@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from harness_core.kernel.projections.artifacts import artifact_ref
-from harness_core.kernel.projections.event import causes, decoded, event_documents, expanded_view, keeps
+from harness_core.kernel.projections.event import causes, decoded, event_documents, expanded_view, keeps, prove, proved
 from harness_core.kernel.projections.naming import resolve_one
 from harness_core.kernel.projections.timeline import Line, Timeline
 from harness_hookspecs.errors import HarnessError, NotFound
@@ -104,7 +104,11 @@ def _documents(
 ) -> Iterator[tuple[StoredEvent, dict[str, Any], Line | None]]:
     """Events with their documents and words; the one before the first is read for its hash.
 
-    For words every event is read: what one is about may stand in an earlier one that is not shown.
+    For words every event is read: what one is about may stand in an earlier one that is not shown. One that the chain
+    does not prove is given as it stands there, and nothing after it.
+
+    Raises:
+        StoreCorrupt: ``store.changed``.
     """
     root = next(host.events(session_id), None)
     begin = wanted.after if wanted.timeline is None else 0
@@ -117,6 +121,8 @@ def _documents(
         line = wanted.timeline.line(decoded(stored)) if wanted.timeline is not None else None
         if stored.seq > wanted.after and wanted.passes(document):
             yield stored, document, line
+        prove(stored, previous)
+        previous = stored.hash
         if stored.seq == wanted.until:
             return
 
@@ -187,7 +193,7 @@ def trace(ctx: click.Context, event: str) -> None:
     """
     with open_host(ctx) as host:
         session_id, event_id = _find(host, event)
-        chain_of = causes((document for _, document in event_documents(host.events(session_id))), event_id)
+        chain_of = causes((document for _, document in event_documents(proved(host.events(session_id)))), event_id)
         correlation = chain_of[0]["correlation_id"]
         document = {
             "schema": "harness.trace/1",

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness_hookspecs.errors import HarnessError, IllegalMove, Locked, NotFound, StoreError
+from harness_hookspecs.errors import HarnessError, IllegalMove, Locked, NotFound, StoreCorrupt, StoreError
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import freeze
 from harness_hookspecs.kit.paths import encode_path
@@ -50,8 +50,8 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 FOLLOW_LOOK_SECONDS = 0.25
 
 NAMED_KEPT = 64
-"""Sessions asked for last: they are proved where an error ends the host that nobody foresaw, and it comes of what was
-asked for just before. A host may run for ever, and does not remember all."""
+"""Sessions asked for last: they are proved where an error ends the host that a damaged log can lead to, and it comes of
+what was asked for just before. A host may run for ever, and does not remember all."""
 
 _ID_CHARACTERS = 36  # of a UUID
 _BY_OPERATOR = {"reason": "operator"}
@@ -210,9 +210,11 @@ class Host:
         """Go on with a session that stopped; returns its document at the next pause or end.
 
         What an approval does that nobody decides is as the session was started, unless ``on_ask`` says otherwise.
+        The log is proved once before anything is run or appended: what was changed in it would be done.
 
         Raises:
             NotFound: There is no such session.
+            StoreCorrupt: Its log is not what was stored (``store.changed``, ``store.gap``, ``store.tail_missing``).
             IllegalMove: It is final (``state.final``).
             Locked: A living process runs it.
             Drift: The configuration is not the session's; ``accept_drift`` records the change and goes on.
@@ -222,11 +224,12 @@ class Host:
         from harness_core.kernel.projections.session import left_amid_work
 
         from .beginning import checked_budget, checked_on_ask, migration, plugin_changes
-        from .replaying import fold_session
+        from .replaying import fold_session, prove_log
         from .session import OwnedSession
 
         found = self.find(session_id)
         self.config.require_trust()
+        prove_log(self.store, found)
         state = fold_session(self.store, found)
         if state.final:
             raise ended(found, f"is {state.status}; nothing can change it")
@@ -318,6 +321,8 @@ class Host:
         """Ask the owner, through the durable inbox, to end the session; without one it is ended here.
 
         What nobody runs is ended without its configuration: neither its plugins nor trust in its project are needed.
+        Nor is its log proved, as long as it folds: to end it does nothing that it says, and ``verify`` still names
+        what is damaged.
 
         Raises:
             NotFound: There is no such session.
@@ -508,11 +513,18 @@ class Host:
         return found
 
     def _prove_named(self, error: BaseException) -> None:
-        """Say of what nobody foresaw that the log is damaged, where one is that somebody looked at."""
-        from harness_core.kernel.projections.event import UNFORESEEN, prove
+        """Say of an error that what a log says can lead to, that one is damaged which somebody looked at."""
+        from harness_core.kernel.projections.event import MISLED
 
-        for session_id in sorted({*self._named}) if isinstance(error, UNFORESEEN) else ():
-            prove(self.store.read(f"session:{session_id}"), error)
+        from .replaying import prove_log
+
+        for session_id in sorted({*self._named}) if isinstance(error, MISLED) else ():
+            try:
+                prove_log(self.store, session_id)
+            except StoreCorrupt as damage:
+                raise damage from error
+            except Exception:  # a log that is closed or cannot be read says nothing of the error
+                return
 
     def _is_whole(self, session_id: str) -> bool:
         """Whether it is the whole id of a session, which is found without a look at all others."""

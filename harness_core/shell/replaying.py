@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from harness_core.kernel.projections.event import payload_of
+from harness_core.kernel.projections.event import payload_of, proved
 from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import ConfigError, NotFound, StoreCorrupt
 from harness_hookspecs.events import CATEGORIES
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.paths import encode_path
+from harness_hookspecs.kit.whole_pages import tail_missing
+from harness_hookspecs.store import GENESIS_HASH, Head
 
 from .config.effective import EffectiveConfig
 from .config.folders import has_project
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from .session_parts import SessionParts
 
-__all__ = ["fold_session", "no_event", "recorded_config", "replay_session"]
+__all__ = ["fold_session", "no_event", "prove_log", "recorded_config", "replay_session"]
 
 SIMULATION_WATCHDOG_SECONDS = 60.0
 """A role that computes so long without a port call blocks a simulation for good."""
@@ -50,6 +52,23 @@ def fold_session(store: Store, session_id: str, *, until: int | None = None) -> 
     if until is not None and (until < 1 or state.seq != until):
         raise no_event(session_id, until, store.head(f"session:{session_id}").seq)
     return state
+
+
+def prove_log(store: Store, session_id: str) -> None:
+    """Prove the chain of a session's log from its first event to its head, for whoever is to go on with it.
+
+    A fold refuses only what it cannot fold, and begins at a snapshot: what an event was changed into would be done.
+
+    Raises:
+        StoreCorrupt: ``store.gap``, ``store.changed`` or ``store.tail_missing``, naming the first bad seq.
+    """
+    stream = f"session:{session_id}"
+    head = store.head(stream)  # first: whoever owns the session may append meanwhile
+    last = Head(0, GENESIS_HASH)
+    for stored in proved(store.read(stream, until=head.seq)):
+        last = Head(stored.seq, stored.hash)
+    if last != head and store.head(stream).seq:  # else it was pruned meanwhile
+        raise tail_missing(stream, last.seq, head.seq)
 
 
 def no_event(session_id: str, seq: int, last: int) -> NotFound:
@@ -101,10 +120,12 @@ def replay_session(
         return _simulate(opened, store, session_id)
     reader = _reader(store, session_id)
     if chosen == "full":
-        return replay_full(store.read(f"session:{session_id}"), reader, kept)
+        return replay_full(proved(store.read(f"session:{session_id}")), reader, kept)
     part = _part(store, session_id, given)
     state = from_nearest(store, reader, part.first - 1)
-    events = store.read(f"session:{session_id}", after=state.seq, until=part.until)
+    stream = f"session:{session_id}"
+    before = [one.hash for one in store.read(stream, after=state.seq - 1, until=state.seq)] or [GENESIS_HASH]
+    events = proved(store.read(stream, after=state.seq, until=part.until), *before)
     return replay_part(chosen, part, state, events, kept)
 
 
@@ -125,7 +146,7 @@ def _part(store: Store, session_id: str, given: Mapping[str, Any]) -> Part:
 def _replay_decisions(opened: Opened, store: Store, session_id: str, against: str | Path | None) -> ReplayReport:
     from .replay_role import RoleReplay  # with all that performs a role call; a fold needs none of it
 
-    events = list(store.read(f"session:{session_id}"))
+    events = list(proved(store.read(f"session:{session_id}")))
     begun = [one for one in events if one.type == "config.loaded"]
     begun_under = recorded_config(store, session_id, begun)
     other = None if against is None else _other_config(opened, against)
@@ -172,7 +193,7 @@ def _simulate(opened: Opened, store: Store, session_id: str) -> ReplayReport:
     def parts_of(config: EffectiveConfig) -> SessionParts:
         return opened.assembly(config, live=False).session_parts()
 
-    events = list(store.read(f"session:{session_id}"))
+    events = list(proved(store.read(f"session:{session_id}")))
     begun_under = recorded_config(store, session_id, [one for one in events if one.type == "config.loaded"])
     parts = parts_of(begun_under)
     machine = SessionMachine(session_id, parts.definition, store.blob)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import inspect
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from harness_core.shell.replaying import replay_session
 from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.store import Head, Store, StoredEvent
 from tests.docs.examples import Program, examples
-from tests.reference import calls, one_stage, says, write_site
+from tests.reference import calls, one_stage, rechained, says, write_site
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 LIBRARY = README[README.index("## The library") : README.index("## A plugin")]
@@ -80,7 +82,7 @@ class Populous:
     def head(self, _: str) -> Head:
         return self._head
 
-    def read(self, stream: str) -> Iterator[StoredEvent]:
+    def read(self, stream: str, **_: int) -> Iterator[StoredEvent]:
         self.read_streams.append(stream)
         return iter(())
 
@@ -88,8 +90,24 @@ class Populous:
         pass
 
 
+class Proved(Populous):
+    """Of which every log has one event, and is whole."""
+
+    def head(self, stream: str) -> Head:
+        (event,) = _one(stream)
+        return Head(1, event.hash)
+
+    def read(self, stream: str, **_: int) -> Iterator[StoredEvent]:
+        self.read_streams.append(stream)
+        return _one(stream)
+
+
+def _one(stream: str) -> Iterator[StoredEvent]:
+    return rechained([StoredEvent(1, stream, 1, "e1", "role.note", 1, "system", "Z", b"{}", b"{}", b"")])
+
+
 def test_a_host_remembers_the_sessions_that_were_asked_for_last_and_not_all_that_ever_were(desk: Path) -> None:
-    store: Any = Populous(Head(1, b""))
+    store: Any = Proved(Head(1, b""))
     ids = [f"00000000-0000-7000-8000-{number:012}" for number in range(1_000)]
     host = Host.open()
     host._store = store
@@ -97,6 +115,25 @@ def test_a_host_remembers_the_sessions_that_were_asked_for_last_and_not_all_that
     with pytest.raises(ValueError, match="nobody foresaw"), host:
         raise ValueError("nobody foresaw it")
     assert store.read_streams == [f"session:{one}" for one in ids[-NAMED_KEPT:]], "these are proved as it ends"
+
+
+def test_what_the_caller_raises_is_raised_also_where_the_log_is_closed_by_then(play: Any) -> None:
+    session = play(says("done"))
+    session.host.find(session.run()["id"])
+    session.host.close()
+    with pytest.raises(ValueError, match="the caller's"), session.host:
+        raise ValueError("the caller's")
+
+
+def test_what_the_caller_raises_is_raised_also_where_the_log_cannot_be_read_by_then(play: Any) -> None:
+    session = play(says("done"))
+    session.host.find(session.run()["id"])
+    (file,) = Path(session.site.env["XDG_DATA_HOME"]).rglob("*.db")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("DROP TABLE events")
+        connection.commit()
+    with pytest.raises(ValueError, match="the caller's"), session.host:
+        raise ValueError("the caller's")
 
 
 class ReadFirst:

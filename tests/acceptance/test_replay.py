@@ -23,7 +23,7 @@ from harness_core.shell.replaying import replay_session
 from harness_hookspecs.errors import ConfigError, NotFound, StoreError
 from harness_hookspecs.events import CATEGORIES, EVENTS, category_of
 from harness_hookspecs.store import Draft, Store, StoredEvent
-from tests.reference import REFERENCE, Site, calls, one_stage, says, write_reference, write_site
+from tests.reference import REFERENCE, Site, calls, one_stage, rechained, says, write_reference, write_site
 
 READS = {"read", "read_all", "head", "snapshot", "blob", "summaries", "take", "posted", "change_counter", "close"}
 
@@ -301,7 +301,7 @@ def replayed_log(change: Callable[[list[StoredEvent], int], list[StoredEvent]]) 
     places = {event.type: at for at, event in enumerate(events) if event.type in DECIDED}
     assert len(places) > 8
     for at in places.values():
-        log = change(events, at)
+        log = [*rechained(change(events, at))]
         store: Any = ReadOnly(real, read=lambda stream, log=log, **bounds: iter(log))
         report = replay_session(opened, store, session_id, "skip-inference", against=None, kept=None)
         yield events[at].seq, report

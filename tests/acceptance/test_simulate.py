@@ -16,7 +16,7 @@ from harness_core.shell.replay import CONTROL_TYPES, ReplayReport
 from harness_core.shell.replaying import replay_session
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.store import StoredEvent
-from tests.reference import REFERENCE, Site, calls, one_stage, says, write_reference, write_site
+from tests.reference import REFERENCE, Site, calls, one_stage, rechained, says, write_reference, write_site
 
 WRITTEN = CONTROL_TYPES | {
     "approval.requested",
@@ -59,7 +59,8 @@ class Changed:
         self._store, self._seq, self._change = store, seq, change
 
     def read(self, stream: str, **bounds: Any) -> Iterator[StoredEvent]:
-        return (self._change(one) if one.seq == self._seq else one for one in self._store.read(stream, **bounds))
+        events = self._store.read(stream, **bounds)
+        return rechained(self._change(one) if one.seq == self._seq else one for one in events)
 
     def blob(self, digest: str) -> bytes:
         found: bytes = self._store.blob(digest)

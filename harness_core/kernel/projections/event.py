@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 from harness_core.kernel.facts import Event
 from harness_core.kernel.upcast import upcast
-from harness_hookspecs.errors import CodecError, NotFound, StoreCorrupt
+from harness_hookspecs.errors import CodecError, ConfigError, Drift, IllegalMove, NotFound, StoreCorrupt
 from harness_hookspecs.events import EVENTS, category_of
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.store import GENESIS_HASH, Draft, StoredEvent, chain_hash
 
 __all__ = [
+    "MISLED",
     "SCHEMA",
     "UNFORESEEN",
     "causes",
@@ -35,6 +36,9 @@ _new = tuple.__new__  # a third of the time of ``Event(...)``
 UNFORESEEN = (CodecError, AttributeError, LookupError, TypeError, ValueError)
 """What a payload leads to that its type could not have."""
 
+MISLED = (*UNFORESEEN, ConfigError, Drift, IllegalMove, NotFound)
+"""What is said of a configuration, a session or a caller, and may be the fault of a log that says something else."""
+
 _OPTIONAL = ("role_call_id", "task_id", "attempt_id", "stage_visit_id", "step_path", "visit_index", "occurrence_id")
 
 
@@ -55,33 +59,32 @@ def payload_of(stored: StoredEvent) -> Mapping[str, Any]:
     return decoded(stored).payload
 
 
-def proved(events: Iterable[StoredEvent]) -> Iterator[StoredEvent]:
-    """A stream's events from the first on, each proved by the chain before it is given.
+def proved(events: Iterable[StoredEvent], previous_hash: bytes = GENESIS_HASH) -> Iterator[StoredEvent]:
+    """A stream's events, each proved by the chain before it is given.
 
     For what is shown to people: a fold only refuses what it cannot fold.
+
+    Args:
+        events: The events, from the first one on.
+        previous_hash: The hash of the one before them, where they begin later.
 
     Raises:
         StoreCorrupt: ``store.changed``.
     """
-    last = GENESIS_HASH
     for stored in events:
-        last = chain_hash(last, stored.stream, stored.seq, Draft(*stored[3:10]))
-        if last != stored.hash:
-            raise _damaged(stored)
+        prove(stored, previous_hash)
+        previous_hash = stored.hash
         yield stored
 
 
-def prove(events: Iterable[StoredEvent], error: BaseException) -> None:
-    """Say whether an error that nobody foresaw came from a log that is not what was stored.
+def prove(stored: StoredEvent, previous_hash: bytes) -> None:
+    """Prove an event by the hash of the one before it in its stream.
 
     Raises:
-        StoreCorrupt: ``store.changed``, caused by the error: with the first event that the chain does not prove.
+        StoreCorrupt: ``store.changed``.
     """
-    try:
-        for _ in proved(events):
-            pass
-    except StoreCorrupt as damage:
-        raise damage from error
+    if chain_hash(previous_hash, stored.stream, stored.seq, Draft(*stored[3:10])) != stored.hash:
+        raise _damaged(stored)
 
 
 def folding(evolve: Callable[[T, Event], None], state: T, events: Iterable[StoredEvent]) -> Iterator[StoredEvent]:

@@ -9,7 +9,7 @@ from hashlib import sha256
 import pytest
 
 from harness_hookspecs.errors import StoreConflict, StoreCorrupt, StoreError
-from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Store, StoredEvent, chain_hash, verify_chain
+from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Store, StoredEvent, chain_hash
 
 from .rules import rule
 from .store_case import OTHER, STREAM, StoreCase, draft, proved, refused, seen
