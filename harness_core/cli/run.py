@@ -159,7 +159,7 @@ def pause(ctx: click.Context, session: str) -> None:
 def cancel(ctx: click.Context, session: str) -> None:
     """End a session as cancelled.
 
-    Whichever process runs it is asked to.
+    Whichever process runs it is asked to. One whose log is damaged can still be ended, where resume refuses it.
     """
     with open_host(ctx) as host:
         found = host.find(session)

@@ -514,7 +514,7 @@ class Host:
 
     def _prove_named(self, error: BaseException) -> None:
         """Say of an error that what a log says can lead to, that one is damaged which somebody looked at."""
-        from harness_core.kernel.projections.event import MISLED
+        from harness_core.kernel.projections.event import MISLED, UNFORESEEN
 
         from .replaying import prove_log
 
@@ -523,7 +523,7 @@ class Host:
                 prove_log(self.store, session_id)
             except StoreCorrupt as damage:
                 raise damage from error
-            except Exception:  # a log that is closed or cannot be read says nothing of the error
+            except (HarnessError, *UNFORESEEN):  # a log that is closed or cannot be read says nothing of the error
                 return
 
     def _is_whole(self, session_id: str) -> bool:

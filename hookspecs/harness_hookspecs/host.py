@@ -408,6 +408,8 @@ class Host(Protocol):
     ) -> Mapping[str, Any]:
         """Go on with a session that stopped; returns its document at the next pause or end, without ``wait`` at once.
 
+        Its log is proved before anything is run or appended.
+
         Args:
             session_id: The session.
             budget: Limits that are raised.
@@ -416,6 +418,7 @@ class Host(Protocol):
             wait: Whether it is waited for.
 
         Raises:
+            StoreCorrupt: Its log is not what was stored.
             IllegalMove: It is final.
             Locked: Another process owns it.
             Drift: The configuration is not the session's; ``accept_drift`` records the change and goes on.
@@ -457,7 +460,10 @@ class Host(Protocol):
         """Ask the owner, through the durable inbox, to stop after what is in flight; ``IllegalMove`` without one."""
 
     def cancel(self, session_id: str) -> None:
-        """Ask the owner, through the durable inbox, to end the session as cancelled."""
+        """Ask the owner, through the durable inbox, to end the session; one that nobody runs is ended here.
+
+        One whose log is damaged can be ended too, as long as it folds: nothing that it says is done.
+        """
 
     def interrupt(self, reason: str, grace_seconds: float = 4.0) -> None:
         """Stop every session this host owns within the grace: active ones are saved as paused, waiting ones stay so."""
