@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from harness_core.kernel.projections.event import payload_of, proved
+from harness_core.kernel.projections.event import UNFORESEEN, folding, payload_of, proved
 from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import ConfigError, NotFound, StoreCorrupt
 from harness_hookspecs.events import CATEGORIES
@@ -111,13 +111,12 @@ def replay_session(
         ConfigError: ``replay.mode``, or ``against`` is not valid.
         NotFound: ``event.not_found``: the session has no event of a seq that is asked for; ``project.not_found``:
             ``against`` is no folder, or holds no project.
+        StoreCorrupt: ``store.changed``: an event is not what was stored there.
     """
     given = {name: value for name, value in options.items() if value is not None}
     chosen = chosen_mode(mode, given)
-    if chosen == "skip-inference":
-        return _replay_decisions(opened, store, session_id, given.get("against"))
-    if chosen == "simulate":
-        return _simulate(opened, store, session_id)
+    if chosen in ("skip-inference", "simulate"):
+        return _replay_again(opened, store, session_id, chosen, given.get("against"))
     reader = _reader(store, session_id)
     if chosen == "full":
         return replay_full(proved(store.read(f"session:{session_id}")), reader, kept)
@@ -143,10 +142,33 @@ def _part(store: Store, session_id: str, given: Mapping[str, Any]) -> Part:
     return part
 
 
-def _replay_decisions(opened: Opened, store: Store, session_id: str, against: str | Path | None) -> ReplayReport:
+def _replay_again(
+    opened: Opened, store: Store, session_id: str, mode: str, against: str | Path | None
+) -> ReplayReport:
+    """Run the session's program again; an error that nobody foresaw is one of the log when no fold takes it."""
+    events = list(proved(store.read(f"session:{session_id}")))
+    try:
+        if mode == "simulate":
+            return _simulate(opened, store, session_id, events)
+        return _replay_decisions(opened, store, session_id, events, against)
+    except UNFORESEEN as error:
+        _prove_folds(_reader(store, session_id), events, error)
+        raise
+
+
+def _prove_folds(reader: SessionMachine, events: Sequence[StoredEvent], error: BaseException) -> None:
+    try:
+        for _ in folding(reader.evolve, reader.new_state(), events):
+            pass
+    except StoreCorrupt as damage:
+        raise damage from error
+
+
+def _replay_decisions(
+    opened: Opened, store: Store, session_id: str, events: list[StoredEvent], against: str | Path | None
+) -> ReplayReport:
     from .replay_role import RoleReplay  # with all that performs a role call; a fold needs none of it
 
-    events = list(proved(store.read(f"session:{session_id}")))
     begun = [one for one in events if one.type == "config.loaded"]
     begun_under = recorded_config(store, session_id, begun)
     other = None if against is None else _other_config(opened, against)
@@ -185,7 +207,7 @@ def _rule_place(config: EffectiveConfig, side: Any) -> str | None:
     return config.origin(("stages", payload["source"], *rules[index].path)).text()
 
 
-def _simulate(opened: Opened, store: Store, session_id: str) -> ReplayReport:
+def _simulate(opened: Opened, store: Store, session_id: str, events: list[StoredEvent]) -> ReplayReport:
     from .ports.simulated import SimulatedPorts
     from .simulate import replay_simulated
     from .simulate_roles import SimulatedRoles
@@ -193,7 +215,6 @@ def _simulate(opened: Opened, store: Store, session_id: str) -> ReplayReport:
     def parts_of(config: EffectiveConfig) -> SessionParts:
         return opened.assembly(config, live=False).session_parts()
 
-    events = list(proved(store.read(f"session:{session_id}")))
     begun_under = recorded_config(store, session_id, [one for one in events if one.type == "config.loaded"])
     parts = parts_of(begun_under)
     machine = SessionMachine(session_id, parts.definition, store.blob)

@@ -85,6 +85,9 @@ def replay_simulated(
 
     Returns:
         The report; ``diverged`` names the first event that comes out otherwise.
+
+    Raises:
+        BaseException: Whatever ended a role call, or a decision, that is no difference to the record.
     """
     return _Simulation(Record(events), machine, site, ports).run()
 
@@ -296,8 +299,9 @@ class _Simulation:
             self.ask(self._site.run_role(self.state, run), run)
         except Abandoned:
             pass  # its process died here, or the simulation is over
-        except HarnessError as error:
-            run.error = error
+        except BaseException as error:
+            run.error = error  # nobody joins a role: whatever it is, who waits for its events raises it
+            raise
         finally:
             run.alive = False
             self.changed()
@@ -334,7 +338,8 @@ class _Simulation:
         self._difference = self._sides(decision.facts[0] if decision is not None and decision.facts else None)
 
     def _broken(self, event: Event) -> bool:
-        """A role stopped the session: it asked something else than is recorded, or is another one."""
+        """A role stopped the session: it asked something else than is recorded, or is another one; anything else that
+        it ended by is raised."""
         error = next(run.error for run in self._runs.values() if run.error is not None)
         if not isinstance(error, Diverged | Drift):
             raise error

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import attrs
 
 from harness_core.kernel.state import SessionState
-from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.store import StoredEvent
 
 from .machine import SessionMachine
@@ -43,7 +42,7 @@ class RoleRun:
     late_cancel: Any
     began_at: int
     alive: bool = True
-    error: HarnessError | None = None
+    error: BaseException | None = None
 
 
 class Simulation(Protocol):

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from harness_core import Host
+from harness_core.shell import simulate_roles
 from harness_core.shell.opening import open_project
-from harness_core.shell.ports import make_ports
+from harness_core.shell.ports import NoThread, make_ports
 from harness_core.shell.replay import CONTROL_TYPES, ReplayReport
 from harness_core.shell.replaying import replay_session
+from harness_hookspecs.errors import StoreCorrupt
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.store import StoredEvent
 from tests.reference import REFERENCE, Site, calls, one_stage, rechained, says, write_reference, write_site
@@ -53,28 +55,28 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 class Changed:
-    """A store in which one event reads otherwise; it can only be read."""
+    """A store in which one event reads otherwise; it can only be read. ``chained``: as if it had been written so."""
 
-    def __init__(self, store: Any, seq: int, change: Change) -> None:
-        self._store, self._seq, self._change = store, seq, change
+    def __init__(self, store: Any, seq: int, change: Change, *, chained: bool) -> None:
+        self._store, self._seq, self._change, self._chained = store, seq, change, chained
 
     def read(self, stream: str, **bounds: Any) -> Iterator[StoredEvent]:
-        events = self._store.read(stream, **bounds)
-        return rechained(self._change(one) if one.seq == self._seq else one for one in events)
+        read = (self._change(one) if one.seq == self._seq else one for one in self._store.read(stream, **bounds))
+        return rechained(read) if self._chained else read
 
     def blob(self, digest: str) -> bytes:
         found: bytes = self._store.blob(digest)
         return found
 
 
-def simulated(seq: int, change: Change) -> ReplayReport:
-    """A simulation of the one session there is, with one of its events changed."""
+def simulated(seq: int, change: Change, mode: str = "simulate", *, chained: bool = True) -> ReplayReport:
+    """A replay of the one session there is, with one of its events changed."""
     opened = open_project(".", make_ports("threads"))
     store = opened.open_store()
     try:
         [(stream, _)] = store.summaries()
-        changed: Any = Changed(store, seq, change)
-        return replay_session(opened, changed, stream.removeprefix("session:"), "simulate", kept=None)
+        changed: Any = Changed(store, seq, change, chained=chained)
+        return replay_session(opened, changed, stream.removeprefix("session:"), mode, kept=None)
     finally:
         store.close()
 
@@ -145,3 +147,45 @@ def test_calls_side_by_side_come_out_in_the_recorded_order(tmp_path: Path, monke
             report = host.replay("@last", "simulate")
             assert (report["equal"], report["roles_entered"]) == (True, 1)
     assert hashlib.sha256(site.effects_file.read_bytes()).hexdigest() == effects
+
+
+@pytest.mark.req("B-97")
+@pytest.mark.parametrize("error", [KeyError("missing"), NoThread("no thread can be started"), MemoryError()], ids=repr)
+def test_what_breaks_in_a_simulation_is_raised_and_is_no_divergence(
+    play: Any, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def breaks(*_: Any) -> Any:
+        raise error
+
+    session = play(says("done"))
+    done = session.run()
+    monkeypatch.setattr(simulate_roles, "recorded_events", breaks)
+    with pytest.raises(type(error)) as raised:
+        session.host.replay(done["id"], "simulate")
+    assert raised.value is error
+
+
+INCOMPLETE: Mapping[str, tuple[str, bool]] = {  # each with whether a fold needs it as well
+    "session.created": ("config_digest", True),
+    "config.loaded": ("content_ref", False),
+    "context.assembled": ("effect_id", True),
+    "approval.granted": ("approval_id", True),
+    "command.received": ("kind", True),
+    "session.awaiting": ("approval_ids", True),
+}
+
+
+@pytest.mark.req("B-97")
+@pytest.mark.parametrize("mode", ["simulate", "skip-inference"])
+def test_an_event_that_lacks_what_its_type_has_is_damage_of_the_log(reference: Site, mode: str) -> None:
+    for event_type, seq in last_of_each(frozenset(INCOMPLETE)).items():
+        field, folded = INCOMPLETE[event_type]
+
+        def lacks(event: StoredEvent, field: str = field) -> StoredEvent:
+            left = {name: value for name, value in loads_trusted(event.payload).items() if name != field}
+            return event._replace(payload=dumps(left))
+
+        for chained in {False, folded}:
+            with pytest.raises(StoreCorrupt) as raised:
+                simulated(seq, lacks, mode, chained=chained)
+            assert (raised.value.code, raised.value.facts["seq"]) == ("store.changed", seq), event_type
