@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import attrs
-
 from harness_core.kernel.facts import Decision, Event, Fact
 from harness_core.kernel.projections.session import state_hash
 from harness_core.kernel.state import SessionState
@@ -33,7 +31,7 @@ from .ports.strand import Abandoned
 from .replay import CONTROL_TYPES, Difference, ReplayReport
 from .replay_role import ENDED_FROM_OUTSIDE
 from .simulate_answers import Answers
-from .simulate_loop import RoleRun, SimulatedLoop
+from .simulate_loop import Asked, RoleRun, SimulatedLoop
 from .simulate_record import Record, call_id_of
 from .simulate_unsaid import unsaid
 
@@ -61,17 +59,6 @@ class SimulationSite(Protocol):
         """The session goes on under the configuration of this ``config.migrated``."""
 
 
-@attrs.define(eq=False)
-class _Asked:
-    """A command that a role waits for the answer to."""
-
-    command: Any
-    run: RoleRun
-    flag: Any
-    reply: Any = None
-    error: HarnessError | None = None
-
-
 def replay_simulated(
     events: Sequence[StoredEvent], machine: SessionMachine, site: SimulationSite, ports: Ports
 ) -> ReplayReport:
@@ -97,7 +84,7 @@ class _Simulation:
         self.record, self.machine, self.ports = record, machine, ports
         self._site = site
         self.state = machine.new_state()
-        self._asked: list[_Asked] = []
+        self._asked: list[Asked] = []
         self._runs: dict[str, RoleRun] = {}
         self._expected: list[Fact] = []
         self._entered: set[str] = set()
@@ -125,7 +112,7 @@ class _Simulation:
 
     def ask(self, command: Any, run: RoleRun) -> Any:
         """Lay a command down and wait until it is its turn."""
-        asked = _Asked(command, run, self.ports.wait.event())
+        asked = Asked(command, run, self.ports.wait.event())
         if not run.alive:
             raise Abandoned
         self._asked.append(asked)
@@ -189,7 +176,7 @@ class _Simulation:
                 return True
         return False
 
-    def _decision_of(self, asked: _Asked) -> Decision | None:
+    def _decision_of(self, asked: Asked) -> Decision | None:
         try:
             return self.machine.decide(asked.command, self.state)
         except HarnessError:
@@ -291,6 +278,7 @@ class _Simulation:
         prior, again = self.record.until_now(), run is not None
         loop.run = RoleRun(request.effect_id, answers, loop, prior, again, cancel, late_cancel, self.record.seq)
         self._runs[role_call_id] = loop.run
+        self.record.begins(role_call_id)
         self.ports.spawn(self._play, loop.run, name="role")
         return True
 
@@ -317,7 +305,7 @@ class _Simulation:
 
     def _given_up(self) -> bool:
         """Nobody goes on by himself, so what the record does not say happens now; whether anything did."""
-        found = unsaid([run for run in self._runs.values() if run.alive], self.state, self.record)
+        found = unsaid([run for run in self._runs.values() if run.alive], self._asked, self.state, self.record)
         self.changed()
         return found
 

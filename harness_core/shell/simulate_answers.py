@@ -121,12 +121,14 @@ class Answers:
 
     def _suspend_in_turn(self, fact: Fact) -> None:
         """Of several that wait, the one gives up first by which the record says that the role call suspended."""
-        event = next(self.record.ahead(self.role_call_id, "role.suspended"), None)
-        if event is not None and _wait_of(event) != _wait_of(fact):
+        own = fact.payload["wait_id"]
+        event = next(self.record.ahead(self.role_call_id, "role.suspended"), fact)
+        self.record.gives_up(self.role_call_id, own, event.payload["wait_id"])
+        if _wait_of(event) != _wait_of(fact):
             self.wait_for(lambda: self.suspends or self.shown)
             if self.suspends:
                 raise Suspend(*_wait_of(event))
-        self.record.gives_up(self.role_call_id, fact.payload["wait_id"])
+            self.record.gives_up(self.role_call_id, own, own)
         self.suspends = True
         self.changed()
 

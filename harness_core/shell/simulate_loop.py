@@ -8,12 +8,13 @@ from typing import Any, Protocol
 import attrs
 
 from harness_core.kernel.state import SessionState
+from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.store import StoredEvent
 
 from .machine import SessionMachine
 from .simulate_answers import Answers
 
-__all__ = ["RoleRun", "SimulatedLoop"]
+__all__ = ["Asked", "RoleRun", "SimulatedLoop"]
 
 
 @attrs.define(eq=False)
@@ -43,6 +44,17 @@ class RoleRun:
     began_at: int
     alive: bool = True
     error: BaseException | None = None
+
+
+@attrs.define(eq=False)
+class Asked:
+    """A command that a role waits for the answer to."""
+
+    command: Any
+    run: RoleRun
+    flag: Any
+    reply: Any = None
+    error: HarnessError | None = None
 
 
 class Simulation(Protocol):

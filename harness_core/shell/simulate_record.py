@@ -80,6 +80,7 @@ class Record:
         self._starts: dict[str, Event] = {}  # by the identity of the effect
         self._died: dict[str, list[tuple[int, int]]] = {}  # behind which event, and before which
         self._deaths: dict[str, frozenset[int]] = {}
+        self._began: dict[str, int] = {}  # behind which event the process of a role call that runs now did
         for role_call_id, events in self._of_call.items():
             self._died[role_call_id] = self._pair(role_call_id, events)
             self._deaths[role_call_id] = self._deaths_of(role_call_id)
@@ -133,18 +134,43 @@ class Record:
         """Whether the record says so of the process of a role call."""
         return any(seq > self.seq for seq in self._deaths[role_call_id])
 
-    def gives_up(self, role_call_id: str, wait_id: str) -> None:
+    def gives_up(self, role_call_id: str, wait_id: str, suspended_by: str) -> None:
         """Take down that the process of a role call waits for something no longer: when the record goes on with that
-        call before it is suspended, or is suspended by something else, another process does, and this one dies before.
+        call before it is suspended, or is suspended by something else than this process would be, another process does,
+        and this one dies before.
         """
-        call_id = next((call_id_of(one) for one in self._of_call[role_call_id] if _asks(one, wait_id)), None)
+        call_id = self._waiting_call(role_call_id, wait_id)
         for event in self._of_call[role_call_id]:
             suspended = event.type == "role.suspended"
             if event.seq > self.seq and (suspended or call_id_of(event) == call_id is not None):
-                if not suspended or event.payload["wait_id"] != wait_id:
-                    self._died[role_call_id].append((self.seq, event.seq))
-                    self._deaths[role_call_id] = self._deaths_of(role_call_id)
+                if not suspended or event.payload["wait_id"] != suspended_by:
+                    self.dies_before(role_call_id, event.seq)
                 return
+
+    def kept_in_memory(self, role_call_id: str, fact: Fact) -> int | None:
+        """The seq of a result that need not have been written by who had it first: a call that may happen twice is made
+        again by another process, and one that was refused is refused again. ``None`` for everything else."""
+        if not fact.type.startswith("harness.tool_call."):
+            return None
+        same = (one for one in self.ahead(role_call_id, fact.type) if call_id_of(one) == call_id_of(fact))
+        event = next(same, None)
+        if event is None or any(event.seq == end for _, end in self._lives(self._of_call[role_call_id])):
+            return None
+        return event.seq
+
+    def begins(self, role_call_id: str) -> None:
+        """Take down that a process takes a role call up now: what it loses, no death up to here has lost."""
+        self._began[role_call_id] = self.seq
+
+    def dies_before(self, role_call_id: str, seq: int) -> None:
+        """Take down that the process of a role call dies from now on, and that another one writes the event of that
+        seq."""
+        self._died[role_call_id].append((max(self.seq, self._began.get(role_call_id, 0) + 1), seq))
+        self._deaths[role_call_id] = self._deaths_of(role_call_id)
+
+    def _waiting_call(self, role_call_id: str, wait_id: str) -> Any:
+        """The id of the call that waits for it, ``None`` when that is no call."""
+        return next((call_id_of(one) for one in self._of_call[role_call_id] if _asks(one, wait_id)), None)
 
     def until_now(self) -> Sequence[StoredEvent]:
         """What has happened again so far."""

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness_core.kernel.commands import Record as Recorded
 from harness_core.kernel.state import SessionState
 
-from .simulate_loop import RoleRun
+from .simulate_loop import Asked, RoleRun
 from .simulate_record import Record
 
 __all__ = ["unsaid"]
 
 
-def unsaid(runs: Sequence[RoleRun], state: SessionState, record: Record) -> bool:
+def unsaid(runs: Sequence[RoleRun], asked: list[Asked], state: SessionState, record: Record) -> bool:
     """Have the first of these happen that can: a cancel is heard, its grace is over, an approval is waited for no
     longer, the process of a call without an end dies, what nobody recorded is shown, an approval turns out to have been
-    waited for no longer when it was granted, or a process dies of which the record has something else next.
+    waited for no longer when it was granted, a result turns out never to have been written by who had it, or a process
+    dies of which the record has something else next.
 
     Args:
         runs: Those that are alive.
+        asked: What they wait to have written; a result that is lost is taken out.
         state: Folded up to where they stand.
         record: The session's.
 
@@ -30,7 +33,7 @@ def unsaid(runs: Sequence[RoleRun], state: SessionState, record: Record) -> bool
     dead = [run for run in runs if run.answers.lost and not record.dies_later(run.answers.role_call_id)]
     held = [] if dead else [run for run in runs if not run.answers.shown]
     if not dead and not held:
-        if any(run.answers.leave_granted() for run in runs):
+        if any(run.answers.leave_granted() for run in runs) or _lose(asked, record):
             return True
         dead = [run for run in runs if run.began_at < record.seq]
     for run in dead:
@@ -64,3 +67,22 @@ def _leave(run: RoleRun, state: SessionState, record: Record) -> bool:
     in_vain = [one for one in asked if not record.is_answered(answers.role_call_id, one)]
     answers.left.update(in_vain or asked)
     return bool(asked)
+
+
+def _lose(asked: list[Asked], record: Record) -> bool:
+    """Have the last of the results that wait be lost with its process, which the call is made again after: until then
+    its place is free for another call."""
+    last: tuple[int, Asked] | None = None
+    for one in asked:
+        command = one.command
+        if isinstance(command, Recorded) and command.results:
+            seq = record.kept_in_memory(command.role_call_id, command.results[0])
+            if seq is not None and (last is None or seq > last[0]):
+                last = seq, one
+    if last is None:
+        return False
+    seq, lost = last
+    record.dies_before(lost.command.role_call_id, seq)
+    asked.remove(lost)
+    lost.flag.set()
+    return True

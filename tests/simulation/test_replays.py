@@ -91,10 +91,11 @@ ASKED: Sequence[tuple[str, Mapping[str, Any]]] = (
 )
 BESIDE: Mapping[str, tuple[Any, Weather, Sequence[int]]] = {
     "many crash": (MANY, CRASH, (3, 11, 15, 33, 171)),  # it was suspended by another than was given up first
-    "many hasty": (MANY, HASTY, (7, 10, 21, 26, 126, 198)),  # a doubt was settled of which it was not suspended
+    "many hasty": (MANY, HASTY, (7, 10, 21, 26, 126, 198, 291)),  # a doubt was settled of which it was not suspended
     "asked calm": (ASKED, CALM, range(3)),
     "asked crash": (ASKED, CRASH, (*range(4), 44)),
     "asked hasty": (ASKED, HASTY, (2, 4, 11, 29, 32, 44, 50, 149, 164, 235)),  # an answer came to what was given up
+    "asked and lost": (ASKED, HASTY, (121, 228)),  # the place of a call that a crash took away was another one's
 }
 
 
