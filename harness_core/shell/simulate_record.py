@@ -210,12 +210,15 @@ class Record:
         return next((("approval", approval_id) for approval_id in granted if approval_id is not None), None)
 
     def is_answered(self, role_call_id: str, approval_id: str) -> bool:
-        """Whether what a role call asked is decided before it is suspended, if it is; also when nobody decides it."""
+        """Whether the call that asked goes on before its role call is suspended, if it is: it was waited for until
+        somebody had decided. Also when nobody decides it."""
         suspends = next(self.ahead(role_call_id, "role.suspended"), None)
         if suspends is None:
             return True
-        decided = self._decided.get(approval_id)
-        return decided is not None and decided < suspends.seq and suspends.payload["wait_id"] != approval_id
+        decided = self._decided.get(approval_id, suspends.seq)
+        call_id = self._waiting_call(role_call_id, approval_id)
+        goes_on = (one for one in self._of_call[role_call_id] if decided < one.seq < suspends.seq)
+        return any(call_id_of(one) == call_id for one in goes_on)
 
     def granted_to(self, intent: Event) -> str | None:
         """The approval that a call was made under, if it had been waited for."""

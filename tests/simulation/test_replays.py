@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from harness_core import Host
 from harness_core.shell.ports.simulated import SimulatedPorts
+from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.store import StoredEvent
 from harness_store_memory.store import _LOGS
 from tests.reference import Site, calls, one_stage, payloads, says, write_site
@@ -111,6 +113,42 @@ def test_each_of_the_calls_that_a_crash_left_side_by_side_is_in_doubt_or_not_as_
         site = write_site(tmp_path, stages=one_stage(), replies=replies, harness=MEMORY, tools=tools).enter(patch)
         for seed in seeds:
             played = play(site, seed, around)
+            with Host.open(site.project) as host:
+                report: Mapping[str, Any] = host.replay(played.stream.removeprefix("session:"), "simulate")
+            assert (report["diverged"], report["state_hash"]) == (None, played.state_hash), seed
+
+
+def answered(ports: SimulatedPorts, host: Host, _found: str) -> None:
+    """Somebody says yes or no to whatever waits, now and then in the middle of the session."""
+    for _ in range(12):
+        ports.clock.sleep(ports.random.uniform(0.0, 0.002))
+        for item in host.approvals():
+            said = "approve" if ports.random.uniform(0.0, 1.0) < 0.6 else "deny"
+            with suppress(HarnessError):  # the session has ended, or another answer came first
+                host.answer(item["id"], said, digest=item["digest"])
+
+
+ANSWERED: Mapping[str, tuple[Any, Sequence[int]]] = {
+    "few": (
+        (("network", {"note": "a"}), ("slow", {"note": "b", "seconds": 0.004})),
+        range(4),
+    ),
+    "asked": (ASKED, (3, 24)),  # each that was given up was so before its answer came, and each other one after
+}
+
+
+@pytest.mark.req("B-97")
+@pytest.mark.parametrize("name", ANSWERED)
+def test_an_answer_that_comes_while_other_calls_are_made_comes_to_the_calls_that_had_waited_for_it(
+    tmp_path: Path, name: str
+) -> None:
+    asked, seeds = ANSWERED[name]
+    with unlimited() as patch:
+        tools = {"tools": {"effects": {"probes": False}}}
+        replies = [calls(*asked), says("done")]
+        site = write_site(tmp_path, stages=one_stage(), replies=replies, harness=MEMORY, tools=tools).enter(patch)
+        for seed in seeds:
+            played = play(site, seed, Weather(beside=answered))
             with Host.open(site.project) as host:
                 report: Mapping[str, Any] = host.replay(played.stream.removeprefix("session:"), "simulate")
             assert (report["diverged"], report["state_hash"]) == (None, played.state_hash), seed
