@@ -21,6 +21,7 @@ DETERMINISTIC_CODES = frozenset(
         "plugin.bound_broken",
         "plugin.raised",
         "plugin.schema_invalid",
+        "plugin.schema_too_complex",
         "plugin.schema_unresolvable",
         "provider.model_file",
         "role.delegation_loop",

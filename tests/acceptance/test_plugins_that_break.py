@@ -476,6 +476,7 @@ def test_a_set_that_gives_what_is_no_tool_is_named(broken: Any, given: str) -> N
 BROKEN_SCHEMAS = {
     "{'properties': {'a': {'type': 'nope'}}}": "plugin.schema_invalid",
     "{'properties': {'a': {'$ref': 'https://example.org/s.json'}}}": "plugin.schema_unresolvable",
+    "{'anyOf': [{'$ref': '#'}, {'type': 'object'}]}": "plugin.schema_too_complex",
 }
 
 

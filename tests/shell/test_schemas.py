@@ -95,6 +95,7 @@ def test_many_threads_find_the_same_in_more_schemas_than_are_kept() -> None:
     [
         ({"type": "nope"}, "plugin.schema_invalid"),
         ({"$ref": "https://example.org/s.json"}, "plugin.schema_unresolvable"),
+        ({"not": {"$ref": "#"}}, "plugin.schema_too_complex"),
     ],
 )
 def test_a_broken_schema_is_an_error_of_its_own_and_no_finding(broken: dict[str, Any], code: str) -> None:

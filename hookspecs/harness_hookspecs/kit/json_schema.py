@@ -2,16 +2,21 @@
 
 A schema is checked as a whole when it is compiled: one that is none, and one that refers to something that is not in
 it, is refused before any value is looked at. A compiled one may be used by many threads. ``format`` is not asserted,
-a ``pattern`` is ECMA's and gives up, against the value, where it would take too long.
+a ``pattern`` is what ``regress`` and Rust's ``regex`` have in common with ECMA's, and gives up, against the value,
+where it would take too long.
 
-The library follows the nesting of a value on the stack, without a limit, and would take the whole process with it: no
-value goes there that is nested more deeply than ``codec`` writes.
+The library follows values and references on the stack, without a limit, would take the whole process with it, and
+holds the lock of the interpreter until it is done. So what a schema can ask for is computed before (``schema_cost``),
+a schema that asks for too much is refused when it is compiled, and a value that would, under that schema, has one
+fault that says so.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
@@ -19,19 +24,26 @@ import orjson
 from harness_hookspecs.errors import CodecError, PluginError
 from harness_hookspecs.kit import codec
 from harness_hookspecs.kit.frozen import freeze
+from harness_hookspecs.kit.schema_cost import MAX_LOOKS, Cost, TooComplex, schema_cost
 from harness_hookspecs.kit.strict import MAX_WRITE_DEPTH
 
 if TYPE_CHECKING:
     from jsonschema_rs import Draft202012Validator, ValidationError
 
-__all__ = ["UNRESOLVABLE", "SchemaFault", "best_fault", "compiled_schema", "faults"]
+__all__ = ["UNRESOLVABLE", "CompiledSchema", "SchemaFault", "best_fault", "compiled_schema", "faults"]
 
 UNRESOLVABLE: Final = "plugin.schema_unresolvable"
 """The code of the error for a schema that refers to something that is not in it."""
 
 _INVALID: Final = "plugin.schema_invalid"
+_TOO_COMPLEX: Final = "plugin.schema_too_complex"
+_MAX_LOOKS: Final = 50_000_000  # at all parts of a value; a second or two
+_MAX_TOLD: Final = 1_000_000  # looks, each as long as the way to it; all messages take half a second and 100 MB
+_MAX_WAY: Final = 750  # subschemas, since messages of alternatives are in each other: a stack of 8 MiB holds 4,000 such
+_MAX_BYTES: Final = 8_000_000  # of values in messages
 _BACKTRACKS: Final = 1_000  # of a pattern with look-around or back references, each through the text; others take none
 _NAMED_BY_KIND: Final = frozenset({"falseSchema", "pattern"})  # their place in the schema may end with a name
+_REFERS: Final = re.compile(rb'\$(?:dynamic|recursive)?[rR]ef"|"unevaluated')  # such ask for more than they say
 _OF_NAMES: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _COUNTED: Final = frozenset({"minContains", "maxContains"})
 _OF_MANY: Final = frozenset({"anyOf", "oneOf"})
@@ -53,33 +65,71 @@ class SchemaFault(NamedTuple):
         return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in self.path)
 
 
-def compiled_schema(schema: Any) -> Draft202012Validator:
+class CompiledSchema:
+    """A schema that values can be held to, by ``faults`` and ``best_fault``. Nothing of it changes."""
+
+    def __init__(self, validator: Draft202012Validator, schema: Any, most_looks: int | None) -> None:
+        self.validator: Final = validator
+        self.schema: Final = schema
+        self.most_looks: Final = most_looks
+        """How often each part of a value is looked at, at most; None where that depends on how deep it is."""
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What the schema can ask for; it is computed when a value is large, or has faults."""
+        return _bounded(self.schema)
+
+
+def compiled_schema(schema: Any) -> CompiledSchema:
     """Compile a schema, to be kept where it is used again.
 
     Args:
         schema: A mapping, plain or frozen, or a boolean.
 
     Raises:
-        PluginError: It is no JSON Schema 2020-12 (``plugin.schema_invalid``), or a reference in it leads nowhere or out
-            of it (``plugin.schema_unresolvable``); ``where`` is a JSON pointer into the schema.
+        PluginError: It is no JSON Schema 2020-12, or not strict JSON, such as one with an integer beyond 2^53-1, which
+            no event could keep (``plugin.schema_invalid``); a reference in it leads nowhere or out of it
+            (``plugin.schema_unresolvable``); or it could ask for too much of the stack or of time
+            (``plugin.schema_too_complex``). ``where`` is a JSON pointer into the schema, None for the whole of it.
     """
     from jsonschema_rs import Draft202012Validator, FancyRegexOptions, ValidationError, ValidationErrorKind
 
     limits = FancyRegexOptions(backtrack_limit=_BACKTRACKS)
+    cost = None
     try:
-        plain = codec.loads_trusted(codec.dumps(schema))  # as text, 1e300 would be another number than a value's 1e300
-        return Draft202012Validator(plain, offline=True, validate_formats=False, pattern_options=limits)
+        text = codec.dumps(schema)
+        plain = codec.loads_trusted(text)  # as text, 1e300 would be another number than a value's 1e300
+        cost = _bounded(plain) if len(text) > MAX_LOOKS or _REFERS.search(text) else None
+        validator = Draft202012Validator(plain, offline=True, validate_formats=False, pattern_options=limits)
     except CodecError as error:
-        raise PluginError(error.message, code=_INVALID, where=error.where) from error
+        message = f"A schema is strict JSON, as events keep it; this is not. {error.message}"
+        raise PluginError(message, code=_INVALID, where=error.where) from error
     except ValidationError as error:
-        code = UNRESOLVABLE if isinstance(error.kind, ValidationErrorKind.Referencing) else _INVALID
+        if isinstance(error.kind, ValidationErrorKind.Referencing):
+            where = cost.unresolved[0] if cost is not None and cost.unresolved else None
+            raise PluginError(_shortened(error.message, 300), code=UNRESOLVABLE, where=where) from None
         found = _fault(error, schema, 300)
-        raise PluginError(found.message, code=code, where=found.pointer or None) from None
+        raise PluginError(found.message, code=_INVALID, where=found.pointer or None) from None
     except ValueError as error:  # no mapping
         raise PluginError(str(error), code=_INVALID) from None
+    if cost is not None and cost.unresolved:  # the library has found it, but how much is there is not known
+        raise PluginError("The reference leads nowhere.", code=UNRESOLVABLE, where=cost.unresolved[0])
+    return CompiledSchema(validator, plain, len(text) if cost is None else _most_looks(cost))
 
 
-def faults(compiled: Draft202012Validator, value: Any, *, at_most: int = 20, longest: int = 300) -> list[SchemaFault]:
+def _bounded(schema: Any) -> Cost:
+    found = schema_cost(schema if isinstance(schema, Mapping) else {})
+    if isinstance(found, TooComplex):
+        message = f"The schema {found.reason}, and might take the process, or its time, with it."
+        raise PluginError(message, code=_TOO_COMPLEX, where=found.where or None)
+    return found
+
+
+def _most_looks(cost: Cost) -> int | None:
+    return cost.looks[-1] if cost.levels == MAX_WRITE_DEPTH else None
+
+
+def faults(compiled: CompiledSchema, value: Any, *, at_most: int = 20, longest: int = 300) -> list[SchemaFault]:
     """Say what is wrong with a value, by place; a value with nothing wrong costs next to nothing.
 
     Args:
@@ -88,23 +138,32 @@ def faults(compiled: Draft202012Validator, value: Any, *, at_most: int = 20, lon
         at_most: How many faults are told.
         longest: Characters of a message; of a longer one both ends are kept.
 
+    Returns:
+        The faults. Of a value that is so large that the messages of all might take long, only the first that is found;
+        one of ``tooComplex`` where not even that can be said.
+
     Raises:
-        CodecError: The value is nested too deeply, or is not strict JSON where the schema looks at it.
+        CodecError: The value is nested more deeply than ``codec`` writes, or the schema looks at something in it that
+            is no JSON. A float that is none in JSON (NaN, infinity) has no type, and thus is a fault.
     """
     errors = _errors(compiled, value)
-    if not errors:
-        return []
+    if isinstance(errors, SchemaFault):
+        return [errors]
     errors.sort(key=lambda error: [str(part) for part in error.instance_path])
     return [_fault(error, value, longest) for error in errors[:at_most]]
 
 
-def best_fault(compiled: Draft202012Validator, value: Any) -> SchemaFault | None:
+def best_fault(compiled: CompiledSchema, value: Any) -> SchemaFault | None:
     """Say the one fault that helps most: the outermost, and of alternatives what the one that fits best lacks.
+
+    Of a value that is too large for that, see ``faults``.
 
     Raises:
         CodecError: As for ``faults``.
     """
     errors = _errors(compiled, value)
+    if isinstance(errors, SchemaFault):
+        return errors
     if not errors:
         return None
     found = min(errors, key=_rank)
@@ -116,27 +175,101 @@ def best_fault(compiled: Draft202012Validator, value: Any) -> SchemaFault | None
     return _fault(found, value, 300)
 
 
-def _errors(compiled: Draft202012Validator, value: Any) -> list[ValidationError]:
-    _check_depth(value)
+def _errors(compiled: CompiledSchema, value: Any) -> list[ValidationError] | SchemaFault:
+    most = compiled.most_looks
+    size = _size(value)
+    if most is None or size * most > _MAX_LOOKS:
+        refused = _refused(compiled.cost, value, size)
+        if refused is not None:
+            return refused
     try:
-        if compiled.is_valid(value):
+        if compiled.validator.is_valid(value):
             return []
     except ValueError:  # a subclass of a plain type, or no JSON
         value = freeze(value)
-    return list(compiled.iter_errors(value))
+    return _told(compiled, value)
 
 
-def _check_depth(value: Any) -> None:
+def _refused(cost: Cost, value: Any, size: int) -> SchemaFault | None:
+    if cost.levels == MAX_WRITE_DEPTH and size * cost.looks[-1] <= _MAX_LOOKS:
+        return None
+    parts, depth = _measured(value)
+    if depth > cost.levels:
+        return _too_complex(f"is nested more deeply than the {cost.levels} levels that its schema can be held to")
+    if parts * _looks(cost, depth) > _MAX_LOOKS:
+        return _too_complex("is too large for its schema, which has many ways to look at each part of it")
+    return None
+
+
+def _told(compiled: CompiledSchema, value: Any) -> list[ValidationError] | SchemaFault:
+    """All faults, as the library makes no less than all of them, or the first, which it stops at."""
+    cost, choice = compiled.cost, compiled.cost.until_choice
+    _, depth = _measured(value)
+    if _is_tellable(cost, value, depth):
+        return list(compiled.validator.iter_errors(value))
+    if choice is None or (choice and all(_is_tellable(cost, one, depth) for one in _below(value, choice))):
+        return _first(compiled, value)
+    return _too_complex("does not fit its schema, and is too large, or nested too deeply, to say where")
+
+
+def _first(compiled: CompiledSchema, value: Any) -> list[ValidationError]:
+    from jsonschema_rs import ValidationError
+
     try:
-        orjson.dumps(value)  # the quickest way to look through the whole of it, and refuses that depth itself
-    except orjson.JSONEncodeError:  # or for something else, which is the library's to judge
-        waiting = [(value, 1)]
-        while waiting:
-            item, depth = waiting.pop()
-            if isinstance(item, dict | list | tuple):
-                if depth > MAX_WRITE_DEPTH:
-                    raise CodecError("The value is nested too deeply for a schema.", code="codec.too_deep") from None
-                waiting += [(child, depth + 1) for child in (item.values() if isinstance(item, dict) else item)]
+        compiled.validator.validate(value)
+    except ValidationError as error:
+        return [error]
+    return []
+
+
+def _is_tellable(cost: Cost, value: Any, depth: int) -> bool:
+    parts, looks, way = _measured(value)[0], _looks(cost, depth), cost.chain * (depth + 1)
+    return way <= _MAX_WAY and parts * looks * (8 + way) <= _MAX_TOLD and _size(value) * looks <= _MAX_BYTES
+
+
+def _looks(cost: Cost, depth: int) -> int:
+    return cost.looks[min(depth, len(cost.looks) - 1)]
+
+
+def _below(value: Any, levels: int) -> list[Any]:
+    """What a value has so many levels below it."""
+    found = [value]
+    for _ in range(levels):
+        found = [inner for one in found for inner in _children(one)]
+    return found
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _too_complex(what: str) -> SchemaFault:
+    return SchemaFault("tooComplex", (), f"The value {what}.")
+
+
+def _size(value: Any) -> int:
+    """Bytes of a value; the quickest way to look through the whole of it, which refuses what is nested too deeply."""
+    try:
+        return len(orjson.dumps(value))
+    except orjson.JSONEncodeError:  # for that, or for something else, which is the library's to judge
+        return _measured(value)[0] * 8
+
+
+def _measured(value: Any) -> tuple[int, int]:
+    """How many parts a value has, itself included, and how deeply it is nested."""
+    parts, deepest = 0, 0
+    waiting = [(value, 0)]
+    while waiting:
+        item, depth = waiting.pop()
+        parts += 1
+        if isinstance(item, dict | list | tuple):
+            deepest = max(deepest, depth + 1)
+            if deepest > MAX_WRITE_DEPTH:
+                raise CodecError("The value is nested too deeply for a schema.", code="codec.too_deep") from None
+            waiting += [(child, depth + 1) for child in _children(item)]
+    return parts, deepest
 
 
 def _rank(error: ValidationError) -> tuple[int, bool]:
@@ -162,8 +295,12 @@ def _last_keyword(error: ValidationError) -> str:
 
 
 def _forbids_all_properties(error: ValidationError) -> bool:
-    path: list[str | int] = ["", *error.schema_path]
-    return error.kind.name == "falseSchema" and path[-1] == "additionalProperties" and path[-2] not in _OF_NAMES
+    """Whether it is the keyword that says no, and not a schema under a name like it, which a reference may lead to."""
+    is_name, keyword = False, None
+    for part in error.evaluation_path:
+        keyword = None if is_name or isinstance(part, int) else part
+        is_name = keyword in _OF_NAMES
+    return error.kind.name == "falseSchema" and keyword == "additionalProperties"
 
 
 def _unexpected(value: Any, path: Iterable[str | int]) -> str:

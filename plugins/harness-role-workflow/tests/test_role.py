@@ -191,6 +191,7 @@ def test_what_is_wrong_with_an_answer_is_told_by_place_ten_times_and_in_short() 
         ({"properties": {"a": {"type": "nope"}}}, "plugin.schema_invalid"),
         ({"properties": {"a": {"$ref": "https://example.org/s.json"}}}, "plugin.schema_unresolvable"),
         ({"$ref": "#/$defs/gone"}, "plugin.schema_unresolvable"),
+        ({"not": {"$ref": "#"}}, "plugin.schema_too_complex"),
     ],
 )
 def test_a_schema_that_is_broken_is_no_fault_of_the_model(schema: Mapping[str, Any], code: str) -> None:
