@@ -24,8 +24,8 @@ def schema_findings(schema: Mapping[str, Any], value: Any, *, schema_hash: str |
         schema_hash: Any hash that stands for this schema, where one is at hand; computing it is half the work.
 
     Raises:
-        PluginError: The schema itself is broken (``plugin.schema_invalid``, ``plugin.schema_unresolvable``), or could ask
-            for too much (``plugin.schema_too_complex``).
+        PluginError: The schema itself is broken (``plugin.schema_invalid``, ``plugin.schema_unresolvable``), or could
+            ask for too much (``plugin.schema_too_complex``).
     """
     key = schema_hash or digest(schema)
     return [

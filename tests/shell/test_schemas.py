@@ -51,7 +51,7 @@ def test_a_finding_has_its_keyword_its_pointer_and_its_sentence() -> None:
 
 
 def test_findings_are_few_and_short_whatever_is_wrong() -> None:
-    found = schema_findings(SCHEMA, {"c": [["x" * 10_000]] * 10_000})
+    found = schema_findings(SCHEMA, {"c": [["x" * 10_000]] * 100})
     assert [one["path"] for one in found][:3] == ["/c/0", "/c/1", "/c/10"]
     assert len(found) == 20
     assert {len(one["message"]) for one in found} == {300}

@@ -2,8 +2,8 @@
 
 A schema is checked as a whole when it is compiled: one that is none, and one that refers to something that is not in
 it, is refused before any value is looked at. A compiled one may be used by many threads. ``format`` is not asserted,
-a ``pattern`` is what ``regress`` and Rust's ``regex`` have in common with ECMA's, and gives up, against the value,
-where it would take too long.
+a ``pattern`` is mostly ECMA's (what it leaves out: decision 0012), and gives up, against the value, where it would take
+too long.
 
 The library follows values and references on the stack, without a limit, would take the whole process with it, and
 holds the lock of the interpreter until it is done. So what a schema can ask for is computed before (``schema_cost``),
@@ -39,7 +39,8 @@ _INVALID: Final = "plugin.schema_invalid"
 _TOO_COMPLEX: Final = "plugin.schema_too_complex"
 _MAX_LOOKS: Final = 50_000_000  # at all parts of a value; a second or two
 _MAX_TOLD: Final = 1_000_000  # looks, each as long as the way to it; all messages take half a second and 100 MB
-_MAX_WAY: Final = 750  # subschemas, since messages of alternatives are in each other: a stack of 8 MiB holds 4,000 such
+# No way is longer than 700 so: a value has a part for each level, and each subschema on the way is two looks or more. Of
+# messages of alternatives, which are in each other, a stack of 8 MiB holds some 4,000.
 _MAX_BYTES: Final = 8_000_000  # of values in messages
 _BACKTRACKS: Final = 1_000  # of a pattern with look-around or back references, each through the text; others take none
 _NAMED_BY_KIND: Final = frozenset({"falseSchema", "pattern"})  # their place in the schema may end with a name
@@ -224,7 +225,7 @@ def _first(compiled: CompiledSchema, value: Any) -> list[ValidationError]:
 
 def _is_tellable(cost: Cost, value: Any, depth: int) -> bool:
     parts, looks, way = _measured(value)[0], _looks(cost, depth), cost.chain * (depth + 1)
-    return way <= _MAX_WAY and parts * looks * (8 + way) <= _MAX_TOLD and _size(value) * looks <= _MAX_BYTES
+    return parts * looks * (8 + way) <= _MAX_TOLD and _size(value) * looks <= _MAX_BYTES
 
 
 def _looks(cost: Cost, depth: int) -> int:
