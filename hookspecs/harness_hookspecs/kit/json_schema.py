@@ -39,8 +39,8 @@ _INVALID: Final = "plugin.schema_invalid"
 _TOO_COMPLEX: Final = "plugin.schema_too_complex"
 _MAX_LOOKS: Final = 50_000_000  # at all parts of a value; a second or two
 _MAX_TOLD: Final = 1_000_000  # looks, each as long as the way to it; all messages take half a second and 100 MB
-# No way is longer than 700 so: a value has a part for each level, and each subschema on the way is two looks or more. Of
-# messages of alternatives, which are in each other, a stack of 8 MiB holds some 4,000.
+# No way is longer than 700 so: a value has a part for each level, and each subschema on the way is two looks or more.
+# Of messages of alternatives, which are in each other, a stack of 8 MiB holds some 4,000.
 _MAX_BYTES: Final = 8_000_000  # of values in messages
 _BACKTRACKS: Final = 1_000  # of a pattern with look-around or back references, each through the text; others take none
 _NAMED_BY_KIND: Final = frozenset({"falseSchema", "pattern"})  # their place in the schema may end with a name
@@ -148,6 +148,8 @@ def faults(compiled: CompiledSchema, value: Any, *, at_most: int = 20, longest: 
             is no JSON. A float that is none in JSON (NaN, infinity) has no type, and thus is a fault.
     """
     errors = _errors(compiled, value)
+    if not errors:
+        return []
     if isinstance(errors, SchemaFault):
         return [errors]
     errors.sort(key=lambda error: [str(part) for part in error.instance_path])
@@ -163,10 +165,10 @@ def best_fault(compiled: CompiledSchema, value: Any) -> SchemaFault | None:
         CodecError: As for ``faults``.
     """
     errors = _errors(compiled, value)
-    if isinstance(errors, SchemaFault):
-        return errors
     if not errors:
         return None
+    if isinstance(errors, SchemaFault):
+        return errors
     found = min(errors, key=_rank)
     while inner := [error for branch in getattr(found.kind, "context", ()) for error in branch]:
         *others, deepest = sorted(inner, key=_rank)
@@ -178,7 +180,10 @@ def best_fault(compiled: CompiledSchema, value: Any) -> SchemaFault | None:
 
 def _errors(compiled: CompiledSchema, value: Any) -> list[ValidationError] | SchemaFault:
     most = compiled.most_looks
-    size = _size(value)
+    try:  # as _size does: this is where most values end
+        size = len(orjson.dumps(value))
+    except orjson.JSONEncodeError:
+        size = _size(value)
     if most is None or size * most > _MAX_LOOKS:
         refused = _refused(compiled.cost, value, size)
         if refused is not None:
