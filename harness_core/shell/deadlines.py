@@ -91,16 +91,17 @@ class Deadlines:
                 return
             self._wake = self._ports.wait.event()
             if waiting is None:
-                self._begin_watch()
+                self._begin_watch(at)
                 return
         waiting.set()
 
-    def _begin_watch(self) -> None:
+    def _begin_watch(self, at: float) -> None:
         """Call the worker, with the lock held: whoever comes meanwhile may have to do so in this one's place."""
+        self._wakes_at = at
         try:
             self._ports.spawn(self._watch, name="deadlines")
         except BaseException:  # no thread is left; the next limit asks for one again
-            self._wake = None
+            self._wake, self._wakes_at = None, float("inf")
             raise
 
     def _push(self, limit: Limit, at: float) -> None:
@@ -108,14 +109,20 @@ class Deadlines:
         heapq.heappush(self._heap, (at, self._count, limit))
 
     def _watch(self) -> None:
-        """Wait for the earliest deadline; ends when there is none, so that an idle host has no waiting worker."""
+        """Wait for the earliest deadline; ends when there is none, so that an idle host has no waiting worker.
+
+        Not before the one that it was called for: that call has mostly ended by now, and so will those that follow,
+        each of which would call a worker again.
+        """
         while True:
             with self._lock:
-                due = self._take_due(self._ports.clock.monotonic())
-                if not self._heap and not due:
+                now = self._ports.clock.monotonic()
+                due = self._take_due(now)
+                if self._heap:
+                    self._wakes_at = self._heap[0][0]
+                elif not due and (self._closed or now >= self._wakes_at):
                     self._wake, self._wakes_at = None, float("inf")
                     return
-                self._wakes_at = self._heap[0][0] if self._heap else float("inf")
                 flag = self._wake
             for limit in due:
                 self._over(limit)

@@ -12,7 +12,7 @@ import pytest
 
 from harness_core.shell import deadlines
 from harness_core.shell.deadlines import HEED_SECONDS, Deadlines
-from harness_core.shell.ports import NoThread
+from harness_core.shell.ports import HostPorts, NoThread
 from harness_core.shell.ports.cancel import Token
 from harness_core.shell.ports.simulated import SimulatedPorts
 from harness_hookspecs.errors import Cancelled
@@ -129,3 +129,22 @@ def test_the_time_of_a_call_that_begins_while_another_gets_no_thread_is_looked_a
         for task in [ports.spawn(call), ports.spawn(call)]:
             task.join()
         assert sorted(ends) == ["can't start new thread", "cancelled: timeout"]
+
+
+def test_calls_that_end_in_time_have_one_worker_between_them(
+    threads: HostPorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = list[str]()
+    spawn = threads.spawn
+
+    def counted(function: Callable[..., object], *args: object, name: str = "worker") -> Any:
+        called.append(name)
+        return spawn(function, *args, name=name)
+
+    monkeypatch.setattr(threads, "spawn", counted)
+    all_limits = Deadlines(threads)
+    for _ in range(2_000):  # each has ended before a worker looks at it, or soon after
+        with all_limits.limit(threads.wait.token(), 60.0):
+            pass
+    all_limits.close()
+    assert called == ["deadlines"]

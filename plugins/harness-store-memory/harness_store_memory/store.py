@@ -145,10 +145,10 @@ class MemoryStore:
             with self._lock:
                 found = self._open().streams.get(stream)
                 events, head = (found.events, found.head.seq) if found else ([], 0)
-                end = head if until is None else max(0, min(until, head))
-                page = events[after : min(end, after + _PAGE_EVENTS)]
+                last = max(head, len(events)) if until is None else max(0, until)
+                page = events[after : min(last, after + _PAGE_EVENTS)]
             if not page:
-                if after < end:
+                if after < min(last, head):
                     raise tail_missing(stream, after, head)
                 return
             yield from page
