@@ -32,7 +32,7 @@ from harness_hookspecs.host import CancelToken
 from harness_hookspecs.store import Draft, Head, Store, StoredEvent
 from harness_store_memory.log import Log
 from harness_store_memory.store import _LOGS, MemoryStore
-from tests.reference import Site, calls, says, write_site
+from tests.reference import PATIENCE_SECONDS, Site, calls, says, write_site
 
 __all__ = ["CALM", "MEMORY", "Played", "Weather", "foreign", "judged", "play", "unlimited", "write_storm"]
 
@@ -179,7 +179,7 @@ def play(site: Site, seed: int, weather: Weather = CALM, *, text: str = TEXT) ->
     found, crashes = "", 0
     for owner in range(_MAX_OWNERS):
         document: Mapping[str, Any] | None = None
-        with SimulatedPorts(seed * _MAX_OWNERS + owner) as ports:
+        with SimulatedPorts(seed * _MAX_OWNERS + owner, watchdog_seconds=PATIENCE_SECONDS) as ports:
             _change(ports, chance, weather, owner)
             with Host.open(site.project, ports=ports, on_event=lambda e: told.append((e.seq, e.id))) as host:
                 if found and weather.between is not None:
