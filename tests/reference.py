@@ -262,8 +262,7 @@ def cases(name: str) -> dict[str, dict[str, Any]]:
 
 def change_log(site: Site, *statements: str) -> None:
     """Change the file as someone with an editor for it would: the triggers are put back afterwards."""
-    (file,) = Path(site.env["XDG_DATA_HOME"]).rglob("*.db")
-    with closing(sqlite3.connect(file)) as connection:
+    with closing(sqlite3.connect(Path(site.env["XDG_DATA_HOME"]) / "harness" / "harness.db")) as connection:
         triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
         for name, _ in triggers:
             connection.execute(f"DROP TRIGGER {name}")

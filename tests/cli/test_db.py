@@ -20,7 +20,7 @@ from harness_core.shell.heads import copy_head
 from harness_core.shell.snapshots import fold_on
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft
-from tests.reference import Site, calls, one_stage, says, write_site
+from tests.reference import Site, calls, change_log, one_stage, says, write_site
 
 Command = Callable[..., Any]
 REPLIES = [
@@ -54,19 +54,6 @@ def harness(site: Site, capsys: pytest.CaptureFixture[str]) -> Command:
 
 def file_of(site: Site) -> Path:
     return Path(site.env["XDG_DATA_HOME"]) / "harness" / "harness.db"
-
-
-def change(site: Site, *statements: str) -> None:
-    """Change the file as somebody would who knows its triggers."""
-    with closing(sqlite3.connect(file_of(site))) as connection:
-        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        for name, _ in triggers:
-            connection.execute(f"DROP TRIGGER {name}")
-        for statement in statements:
-            assert connection.execute(statement).rowcount != 0, statement
-        for _, text in triggers:
-            connection.execute(text)
-        connection.commit()
 
 
 def note(session_id: str, count: int = 1) -> None:
@@ -147,7 +134,7 @@ def test_a_rebuild_says_what_was_wrong_and_nothing_is_the_second_time(
     harness("db", "rebuild")
     before = harness("sessions")
     done = before["items"][1]["id"]
-    change(
+    change_log(
         site,
         f"UPDATE summaries SET document = CAST(replace(CAST(document AS TEXT), '{done}', '{done[:-1]}') AS BLOB)"
         " WHERE sid = 1",
@@ -189,7 +176,9 @@ def test_a_stream_that_is_no_session_is_not_listed(site: Site, harness: Command)
 def test_events_that_cannot_be_read_stop_no_other_session(site: Site, harness: Command) -> None:
     harness("db", "rebuild")
     before = harness("sessions")
-    change(site, "UPDATE events SET payload = X'5b5d' WHERE sid = 1 AND seq < 4", "DELETE FROM summaries WHERE sid = 2")
+    change_log(
+        site, "UPDATE events SET payload = X'5b5d' WHERE sid = 1 AND seq < 4", "DELETE FROM summaries WHERE sid = 2"
+    )
     found = harness("db", "rebuild", exits=6)
     [failed] = found["failed"]
     assert (failed["session_id"], failed["code"]) == (before["items"][1]["id"], "store.changed")
@@ -255,7 +244,7 @@ def test_with_a_copy_the_head_of_what_goes_on_is_copied_out_too(site: Site, harn
     whole = harness("events", "verify", "@last")
     assert whole["copied_head"] == whole["head"]
     last = "(SELECT max(seq) FROM events WHERE sid = 2)"
-    change(
+    change_log(
         site,
         f"DELETE FROM events WHERE sid = 2 AND seq = {last}",
         f"UPDATE streams SET seq = {last}, hash = (SELECT hash FROM events WHERE sid = 2 AND seq = {last})"

@@ -24,7 +24,7 @@ from harness_core.shell.session_parts import LOGS
 from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.store import Draft, Head, Store, verify_chain
-from tests.reference import Site, calls, one_stage, says, write_site
+from tests.reference import Site, calls, change_log, one_stage, says, write_site
 
 Command = Callable[..., Any]
 REPLIES = [
@@ -60,19 +60,6 @@ def data_of(site: Site) -> Path:
 
 def listed(harness: Command) -> list[str]:
     return [one["id"] for one in harness("sessions", "--all")["items"]]
-
-
-def change(site: Site, *statements: str) -> None:
-    """Change the file as somebody would who knows its triggers."""
-    with closing(sqlite3.connect(data_of(site) / "harness.db")) as connection:
-        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        for name, _ in triggers:
-            connection.execute(f"DROP TRIGGER {name}")
-        for statement in statements:
-            assert connection.execute(statement).rowcount != 0, statement
-        for _, text in triggers:
-            connection.execute(text)
-        connection.commit()
 
 
 # -- what goes ---
@@ -192,7 +179,7 @@ def test_what_does_not_verify_stays_and_is_named(
     site: Site, harness: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bad, cut, good = (harness("run", text)["id"] for text in ("x", "y", "z"))
-    change(site, "UPDATE events SET payload = x'7b7d' WHERE seq = 2 AND sid = 1")
+    change_log(site, "UPDATE events SET payload = x'7b7d' WHERE seq = 2 AND sid = 1")
     with Host.open() as host:
         end = host.store.head(f"session:{cut}").seq
     (data_of(site) / "heads" / cut).write_text(f"{end + 1} {'0' * 64}\n")
@@ -270,12 +257,12 @@ def test_a_record_of_removals_that_was_tampered_with_is_found_by_every_session(s
     assert harness("events", "verify", kept)["equal"] is True
     shutil.copytree(data_of(site), site.project / "copy")
     main_stream = "(SELECT id FROM streams WHERE name = 'store:main')"
-    change(site, f"UPDATE events SET payload = x'7b7d' WHERE sid = {main_stream}")
+    change_log(site, f"UPDATE events SET payload = x'7b7d' WHERE sid = {main_stream}")
     assert harness("events", "verify", kept, exits=15)["bad"]["code"] == "store.removals"
     shutil.rmtree(data_of(site))
     shutil.copytree(site.project / "copy", data_of(site))
     genesis = "0" * 64
-    change(
+    change_log(
         site,
         f"DELETE FROM events WHERE sid = {main_stream}",
         f"UPDATE streams SET seq = 0, hash = x'{genesis}' WHERE name = 'store:main'",
