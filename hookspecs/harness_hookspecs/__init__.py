@@ -40,7 +40,7 @@ _HOME = {
     "validator": "Finding Subject Validator Verdict",
     "value": "Json Value WireModel freeze",
     "workflow": (
-        "AiGenerateStep CodeRunStep DecisionStep OuterLoopContext ParallelStep Step ToolCallStep Workflow "
+        "AiGenerateStep CodeRunStep DecisionStep OuterLoopContext ParallelStep Step ToolCallStep WaitStep Workflow "
         "WorkflowBashCapabilities WorkflowDefinitionSnapshot"
     ),
 }

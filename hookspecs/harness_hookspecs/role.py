@@ -161,7 +161,7 @@ def role_of(task: RoleTask) -> ExecutorRole:
     """The executor role a task runs under; a ``decision`` runs under ``worker.code-run`` (K-13).
 
     Raises:
-        ValueError: For a ``parallel`` step, which belongs to the runtime.
+        ValueError: For a ``parallel`` or ``wait`` step, which belongs to the runtime.
     """
     if isinstance(task, PlanTask):
         return "planner"
@@ -176,7 +176,7 @@ def role_of(task: RoleTask) -> ExecutorRole:
         "tool.call": "worker.tool-call",
     }
     if task.step.uses not in workers:
-        raise ValueError(f"a {task.step.uses} step has no role: fan-out belongs to the runtime")
+        raise ValueError(f"a {task.step.uses} step has no role: fan-out and waiting belong to the runtime")
     return workers[task.step.uses]
 
 

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from .messages import ToolReference
 from .mount import MemoryMount
 from .tool import Tier
-from .value import Count, Digest, Flag, Json, JsonObject, Maybe, Name, PositiveCount, Table, Text, WireModel
+from .value import Count, Digest, Flag, Json, JsonObject, Maybe, Name, Number, PositiveCount, Table, Text, WireModel
 
 __all__ = [
     "AiGenerateStep",
@@ -43,6 +43,8 @@ __all__ = [
     "StepOutput",
     "ToolCallStep",
     "ToolCallWith",
+    "WaitStep",
+    "WaitWith",
     "WorkerSettings",
     "Workflow",
     "WorkflowBashCapabilities",
@@ -71,6 +73,7 @@ Whole = Annotated[PositiveCount, BeforeValidator(_whole)]
 Names = Annotated[tuple[NonEmpty, ...], AfterValidator(_unique)]
 Target = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 StepId = Annotated[Target, AfterValidator(_not_reserved)]
+DottedName = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9._-]{0,99}$")]
 DataSchema = Flag | JsonObject
 """A JSON Schema of the small subset that plans may use; true allows anything."""
 
@@ -78,7 +81,7 @@ DataSchema = Flag | JsonObject
 class Metadata(WireModel):
     """The workflow's name."""
 
-    name: Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9._-]{0,99}$")]
+    name: DottedName
     description: Maybe[Annotated[str, StringConstraints(strict=True, max_length=2000)]] = None
 
 
@@ -130,10 +133,23 @@ class StepOutput(WireModel):
 
 
 class Retry(WireModel):
-    """How often a failed step is tried, first attempt included."""
+    """How often a failed step is tried, first attempt included, and how long before each further attempt.
+
+    The delay before attempt n is ``delayMs``, times n - 1 under ``linear``, doubled each time under ``exponential``;
+    ``jitter`` is the share of it, 0 to 1, that may be taken off at random.
+    """
 
     max_attempts: Annotated[Whole, Field(le=10)]
     strategy: Maybe[Literal["retry", "corrective"]] = None
+    delay_ms: Maybe[Annotated[Whole, Field(le=86_400_000)]] = None
+    backoff: Maybe[Literal["constant", "linear", "exponential"]] = None
+    jitter: Maybe[Annotated[Number, Field(ge=0, le=1)]] = None
+
+    @model_validator(mode="after")
+    def _delayed(self) -> Self:
+        if self.delay_ms is None and (self.backoff is not None or self.jitter is not None):
+            raise PydanticCustomError("retry.no_delay", "backoff and jitter need delayMs")
+        return self
 
 
 class Fixer(WireModel):
@@ -162,11 +178,14 @@ class _StepBase(WireModel):
     needs: Maybe[Annotated[tuple[StepId, ...], AfterValidator(_unique)]] = None
     input: Maybe[JsonObject] = None
     max_visits: Maybe[Annotated[Whole, Field(le=100)]] = None
-    timeout_ms: Maybe[Whole] = None
     sensitive: Maybe[Flag] = None
 
 
-class _Executable(_StepBase):
+class _Timed(_StepBase):
+    timeout_ms: Maybe[Whole] = None
+
+
+class _Executable(_Timed):
     retry: Maybe[Retry] = None
     on_failure: Maybe[OnFailure] = None
 
@@ -235,7 +254,7 @@ class DecisionWith(WireModel):
     default: Target
 
 
-class DecisionStep(_StepBase):
+class DecisionStep(_Timed):
     """A choice of the next step; it has no output, no retry and no failure route."""
 
     uses: Literal["decision"] = "decision"
@@ -269,12 +288,42 @@ class ParallelStep(_Executable):
     steps: Annotated[tuple["Step", ...], Field(min_length=1, max_length=50)]
 
 
-Step = Annotated[AiGenerateStep | CodeRunStep | ToolCallStep | DecisionStep | ParallelStep, Field(discriminator="uses")]
+class WaitWith(WireModel):
+    """What is waited for: a time, or an event from outside by its name."""
+
+    duration_ms: Maybe[Annotated[Whole, Field(le=31_536_000_000)]] = None
+    event: Maybe[DottedName] = None
+    limit_ms: Maybe[Annotated[Whole, Field(le=31_536_000_000)]] = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.duration_ms is None) == (self.event is None):
+            raise PydanticCustomError("wait.one_of_two", "A wait needs either durationMs or event")
+        if self.limit_ms is not None and self.event is None:
+            raise PydanticCustomError("wait.limit", "limitMs is how long an event is waited for; this wait has none")
+        return self
+
+
+class WaitStep(_StepBase):
+    """A pause, run by the runtime, never by a role; its output is what the event brought, null after a duration."""
+
+    uses: Literal["wait"] = "wait"
+    with_: WaitWith
+    output: Maybe[StepOutput] = None
+    on_failure: Maybe[OnFailure] = None
+
+
+Step = Annotated[
+    AiGenerateStep | CodeRunStep | ToolCallStep | DecisionStep | ParallelStep | WaitStep, Field(discriminator="uses")
+]
 """One step of a plan."""
 
 
 class Workflow(WireModel):
-    """A plan: immutable once registered, its id a hash of every byte of its canonical form."""
+    """A plan: immutable once registered, its id a hash of every byte of its canonical form.
+
+    ``finally`` names the step that runs once at the end, however the run ended; nothing else leads to it.
+    """
 
     api_version: Literal["harness.lwir/v1"]
     kind: Literal["Workflow"]
@@ -284,6 +333,7 @@ class Workflow(WireModel):
     permissions: Permissions
     limits: Maybe[Limits] = None
     steps: Annotated[tuple["Step", ...], Field(min_length=1, max_length=200)]
+    finally_: Maybe[StepId] = None
 
 
 class PlanFinding(WireModel):

@@ -112,6 +112,23 @@ BROKEN = [
     ("/steps/0/steps", []),
     ("/steps/1/with/prompt", ""),
     ("/steps/1/with/maxTurns", 0),
+    ("/steps/0/retry", {"maxAttempts": 2, "backoff": "linear"}),
+    ("/steps/0/retry", {"maxAttempts": 2, "jitter": 0.5}),
+    ("/steps/0/retry", {"maxAttempts": 2, "delayMs": 0}),
+    ("/steps/0/retry", {"maxAttempts": 2, "delayMs": 86_400_001}),
+    ("/steps/0/retry", {"maxAttempts": 2, "delayMs": 5, "backoff": "random"}),
+    ("/steps/0/retry", {"maxAttempts": 2, "delayMs": 5, "jitter": 1.5}),
+    ("/steps/0/retry", {"maxAttempts": 2, "delayMs": 5, "jitter": True}),
+    ("/finally", "end"),
+    ("/finally", ["summarise"]),
+    ("/steps/0", {"id": "rest", "uses": "wait", "with": {}}),
+    ("/steps/0", {"id": "rest", "uses": "wait", "with": {"durationMs": 0}}),
+    ("/steps/0", {"id": "rest", "uses": "wait", "with": {"durationMs": 31_536_000_001}}),
+    ("/steps/0", {"id": "rest", "uses": "wait", "with": {"durationMs": 5, "event": "paid"}}),
+    ("/steps/0", {"id": "rest", "uses": "wait", "with": {"durationMs": 5, "limitMs": 5}}),
+    ("/steps/0", {"id": "rest", "uses": "wait", "with": {"event": "Paid"}}),
+    ("/steps/0", {"id": "rest", "uses": "wait", "with": {"event": "paid"}, "retry": {"maxAttempts": 2}}),
+    ("/steps/0", {"id": "rest", "uses": "wait", "with": {"event": "paid"}, "timeoutMs": 5}),
 ]
 
 FINE: list[tuple[str, Any]] = [
@@ -128,7 +145,19 @@ FINE: list[tuple[str, Any]] = [
     ("/steps/0/with/args", ...),
     ("/steps/0/needs", []),
     ("/steps/1/with", {"model": "", "prompt": "p", "system": "", "tools": ["t"], "maxTurns": 100}),
-]
+    ("/steps/0/retry", {"maxAttempts": 3, "delayMs": 1000, "backoff": "exponential", "jitter": 0.5}),
+    ("/steps/0/retry", {"maxAttempts": 3, "delayMs": 86_400_000, "jitter": 0}),
+    ("/finally", "summarise"),
+    ("/steps/0", {"id": "rest", "uses": "wait", "with": {"durationMs": 31_536_000_000}}),
+    (
+        "/steps/0",
+        {
+            "id": "rest", "uses": "wait", "needs": [], "maxVisits": 2, "sensitive": True,
+            "with": {"event": "payment.received", "limitMs": 5.0},
+            "output": {"mode": "object", "schema": {"type": "object"}}, "onFailure": {"to": "fail"},
+        },
+    ),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("pointer", "value"), BROKEN)
@@ -159,14 +188,24 @@ def places(value: Any, pointer: str = "") -> list[str]:
 
 
 ODD: list[Any] = [
-    ..., None, True, False, 0, 1, 3, 1.5, 2.0, -1, 10**7, "", "x", "end", "fail", "T1", [], ["a"], ["a", "b"], {},
+    ..., None, True, False, 0, 0.5, 1, 3, 1.5, 2.0, -1, 10**7, "", "x", "end", "fail", "T1", [], ["a"], ["a", "b"], {},
 ]  # fmt: skip
+
+
+def furnished(document: Any) -> Any:
+    """The plan with everything that none of the samples has: a delay, a wait and a last step."""
+    document["steps"][0]["retry"] = {"maxAttempts": 3, "delayMs": 5, "backoff": "linear", "jitter": 0.5}
+    document["steps"] += [
+        {"id": "rest", "uses": "wait", "with": {"durationMs": 5}},
+        {"id": "paid", "uses": "wait", "with": {"event": "paid", "limitMs": 5}, "onFailure": {"to": "fail"}},
+    ]
+    return {**document, "finally": "rest"}
 
 
 @given(st.data())
 def test_models_and_schema_agree_on_any_plan_with_a_few_places_changed(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(PLANS)))
-    document = changed("/kind", "Workflow", name)
+    document = furnished(changed("/kind", "Workflow", name))
     for _ in range(data.draw(st.integers(1, 2))):
         pointer = data.draw(st.sampled_from(places(document)))
         value = data.draw(st.sampled_from(ODD))

@@ -1,0 +1,211 @@
+"""The graph of a plan: the steps of one level go in; edges, starting order, back-edges and loops come out.
+
+A level is the plan itself or the body of a ``parallel`` step. Nothing here calls itself, so a plan of any shape is met.
+
+An edge leads from what must have settled to what may then begin: ``needs``, a ``decision``'s targets, the target of a
+``failure``. An edge that leads back to a step that is under way is a back-edge; without them the graph has no cycle.
+The body of a back-edge is what lies between the two steps on any way: its steps get a new visit when it is taken.
+Bodies that overlap, none holding the other, form one loop: whatever leaves a loop waits until all of it has settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from harness_hookspecs.workflow import DecisionStep, Step
+
+__all__ = ["ENDS", "Edge", "Graph", "Loop", "components", "cycles", "edges_of", "graph_of", "targets_of"]
+
+ENDS: Final = frozenset({"end", "fail"})
+"""The targets that are no steps."""
+
+
+class Edge(NamedTuple):
+    """What leads from one step to another of the same level."""
+
+    source: str
+    target: str
+    kind: Literal["needs", "decision", "failure"]
+
+
+class Loop(NamedTuple):
+    """Steps that may be visited again together, and the bodies of the back-edges that do it, by edge."""
+
+    steps: frozenset[str]
+    bodies: Mapping[Edge, frozenset[str]]
+
+
+class Graph(NamedTuple):
+    """One level of a plan.
+
+    ``order`` has the steps as they may start at the earliest, those that can never start are missing; ``forward`` and
+    ``back`` are the edges; ``loops`` has inner ones before those around them.
+    """
+
+    ids: tuple[str, ...]
+    order: tuple[str, ...]
+    forward: tuple[Edge, ...]
+    back: tuple[Edge, ...]
+    loops: tuple[Loop, ...]
+
+
+def targets_of(step: Step) -> tuple[str, ...]:
+    """Where a step may lead by decision or failure, ``end`` and ``fail`` included, in order, each once."""
+    if isinstance(step, DecisionStep):
+        return tuple(dict.fromkeys([*(case.to for case in step.with_.cases), step.with_.default]))
+    on_failure = step.on_failure
+    return () if on_failure is None or on_failure.to is None else (on_failure.to,)
+
+
+def edges_of(steps: Sequence[Step]) -> tuple[Edge, ...]:
+    """The edges of a level, each once; what leads to no step of the level is left out."""
+    ids = {step.id for step in steps}
+    found: dict[Edge, None] = {}
+    for step in steps:
+        found |= dict.fromkeys(Edge(need, step.id, "needs") for need in step.needs or () if need in ids)
+        kind: Literal["decision", "failure"] = "decision" if isinstance(step, DecisionStep) else "failure"
+        found |= dict.fromkeys(Edge(step.id, target, kind) for target in targets_of(step) if target in ids)
+    return tuple(found)
+
+
+def graph_of(steps: Sequence[Step]) -> Graph:
+    """Everything about the graph of a level."""
+    ids = tuple(dict.fromkeys(step.id for step in steps))
+    edges = edges_of(steps)
+    order, heads = _starting_order(ids, edges)
+    rest = [step for step in ids if step not in set(order)]
+    back = _back_edges([*heads, *order, *rest], edges)
+    forward = tuple(edge for edge in edges if edge not in back)
+    return Graph(ids, order, forward, tuple(edge for edge in edges if edge in back), _loops(ids, forward, back))
+
+
+def components(ids: Iterable[str], edges: Iterable[Edge]) -> tuple[frozenset[str], ...]:
+    """The strongly connected components (Tarjan), those that others lead to first."""
+    following = _neighbours(ids, edges)
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: dict[str, None] = {}
+    found: list[frozenset[str]] = []
+    for root in following:
+        work = [] if root in index else [(root, iter(following[root]))]
+        if work:
+            index[root] = low[root] = len(index)
+            stack[root] = None
+        while work:
+            node, ahead = work[-1]
+            fresh = next((one for one in ahead if one not in index), None)
+            if fresh is not None:
+                index[fresh] = low[fresh] = len(index)
+                stack[fresh] = None
+                work.append((fresh, iter(following[fresh])))
+                continue
+            work.pop()
+            low[node] = min([low[node], *(low[one] for one in following[node] if one in stack)])
+            if low[node] == index[node]:
+                members = list(stack)[list(stack).index(node) :]
+                for member in members:
+                    del stack[member]
+                found.append(frozenset(members))
+    return tuple(found)
+
+
+def cycles(ids: Iterable[str], edges: Sequence[Edge]) -> tuple[frozenset[str], ...]:
+    """The components that hold a cycle, a step that leads to itself included."""
+    to_itself = {edge.source for edge in edges if edge.source == edge.target}
+    return tuple(one for one in components(ids, edges) if len(one) > 1 or one & to_itself)
+
+
+def _neighbours(ids: Iterable[str], edges: Iterable[Edge], *, reverse: bool = False) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = {one: {} for one in ids}
+    for edge in edges:
+        source, target = (edge.target, edge.source) if reverse else (edge.source, edge.target)
+        if source in found and target in found:
+            found[source][target] = None
+    return {one: list(others) for one, others in found.items()}
+
+
+def _starting_order(ids: Sequence[str], edges: Sequence[Edge]) -> tuple[tuple[str, ...], list[str]]:
+    """The order in which steps may start if every choice goes their way, and those that begin a loop by themselves."""
+    needs: dict[str, set[str]] = {one: set() for one in ids}
+    routers: dict[str, set[str]] = {one: set() for one in ids}
+    for edge in edges:
+        (needs if edge.kind == "needs" else routers)[edge.target].add(edge.source)
+    cyclic = cycles(ids, edges)
+    started: dict[str, None] = {}
+    heads: list[str] = []
+    while True:
+        ready = [one for one in ids if one not in started and needs[one] <= started.keys()]
+        free = [one for one in ready if not routers[one] or routers[one] & started.keys()]
+        if not free:
+            free = [one for one in ready if _begins_loop(one, routers[one], cyclic, edges, started)][:1]
+            heads += free
+        if not free:
+            return tuple(started), heads
+        started |= dict.fromkeys(free)
+
+
+def _begins_loop(
+    step: str, routers: set[str], cyclic: Sequence[frozenset[str]], edges: Sequence[Edge], started: Mapping[str, None]
+) -> bool:
+    """Whether only its own loop leads to a step, and whatever else leads into that loop has started."""
+    loop = next((one for one in cyclic if step in one), frozenset())
+    return routers <= loop and all(
+        edge.source in loop or edge.source in started for edge in edges if edge.target in loop
+    )
+
+
+def _back_edges(roots: Sequence[str], edges: Sequence[Edge]) -> frozenset[Edge]:
+    """The edges to a step that the search in depth, from the roots in their order, is still under way from."""
+    following: dict[str, list[Edge]] = {}
+    for edge in edges:
+        following.setdefault(edge.source, []).append(edge)
+    seen: set[str] = set()
+    found: set[Edge] = set()
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        way = {root: iter(following.get(root, ()))}
+        while way:
+            node = next(reversed(way))
+            ahead = next(way[node], None)
+            if ahead is None:
+                del way[node]
+            elif ahead.target in way:
+                found.add(ahead)
+            elif ahead.target not in seen:
+                seen.add(ahead.target)
+                way[ahead.target] = iter(following.get(ahead.target, ()))
+    return frozenset(found)
+
+
+def _loops(ids: Sequence[str], forward: Sequence[Edge], back: frozenset[Edge]) -> tuple[Loop, ...]:
+    after, before = _neighbours(ids, forward), _neighbours(ids, forward, reverse=True)
+    loops = []
+    for edge in sorted(back):
+        body = _reached(edge.target, after) & _reached(edge.source, before)
+        loops.append(Loop(body | {edge.source, edge.target}, {edge: body | {edge.source, edge.target}}))
+    merged: list[Loop] = []
+    while loops:
+        one = loops.pop(0)
+        other = next((other for other in merged if _entangled(one.steps, other.steps)), None)
+        if other is None:
+            merged.append(one)
+        else:  # what has grown may hold, or be entangled with, what stood apart before
+            merged.remove(other)
+            loops.insert(0, Loop(one.steps | other.steps, {**one.bodies, **other.bodies}))
+    return tuple(sorted(merged, key=lambda loop: (len(loop.steps), sorted(loop.steps))))
+
+
+def _entangled(one: frozenset[str], other: frozenset[str]) -> bool:
+    return one == other or bool(one & other and one - other and other - one)
+
+
+def _reached(start: str, following: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    seen, work = {start}, [start]
+    while work:
+        fresh = set(following[work.pop()]) - seen
+        seen |= fresh
+        work += fresh
+    return frozenset(seen)
