@@ -59,11 +59,12 @@ def test_an_inner_loop_stands_before_the_one_around_it() -> None:
     assert [loop.steps for loop in graph.loops] == [{"b", "in"}, {"a", "b", "c", "in", "out"}]
 
 
-def test_loops_that_overlap_are_one_with_a_body_for_each_way_back() -> None:
-    steps = [work("t"), choose("d", "t", to=("t", "end")), choose("e", "t", to=("t", "end"))]
+def test_loops_that_overlap_are_one_and_what_follows_in_it_is_visited_again() -> None:
+    steps = [work("t"), choose("d", "t", to=("t", "x", "end")), work("x"), choose("e", "x", to=("d", "end"))]
     [loop] = graph_of(steps).loops
-    assert loop.steps == {"t", "d", "e"}
-    assert {edge.source: body for edge, body in loop.bodies.items()} == {"d": {"t", "d"}, "e": {"t", "e"}}
+    assert loop.steps == {"t", "d", "x", "e"}
+    bodies = {edge.target: body for edge, body in loop.bodies.items()}
+    assert bodies == {"t": {"t", "d", "x", "e"}, "d": {"d", "x", "e"}}
 
 
 def test_a_loop_entered_from_outside_begins_there() -> None:

@@ -4,8 +4,9 @@ A level is the plan itself or the body of a ``parallel`` step. Nothing here call
 
 An edge leads from what must have settled to what may then begin: ``needs``, a ``decision``'s targets, the target of a
 ``failure``. An edge that leads back to a step that is under way is a back-edge; without them the graph has no cycle.
-The body of a back-edge is what lies between the two steps on any way: its steps get a new visit when it is taken.
-Bodies that overlap, none holding the other, form one loop: whatever leaves a loop waits until all of it has settled.
+A loop is what lies between the two steps of a back-edge on any way; loops that overlap, none holding the other, are
+one. When a back-edge is taken, its target and what follows it within the loop get a new visit. Whatever leads out of a
+loop waits until all of it has settled and none of its back-edges is taken.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Edge(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """Steps that may be visited again together, and the bodies of the back-edges that do it, by edge."""
+    """Steps that may be visited again together; ``bodies`` has for each back-edge what gets a new visit with it."""
 
     steps: frozenset[str]
     bodies: Mapping[Edge, frozenset[str]]
@@ -182,20 +183,21 @@ def _back_edges(roots: Sequence[str], edges: Sequence[Edge]) -> frozenset[Edge]:
 
 def _loops(ids: Sequence[str], forward: Sequence[Edge], back: frozenset[Edge]) -> tuple[Loop, ...]:
     after, before = _neighbours(ids, forward), _neighbours(ids, forward, reverse=True)
-    loops = []
+    found: list[tuple[frozenset[str], frozenset[Edge]]] = []
     for edge in sorted(back):
-        body = _reached(edge.target, after) & _reached(edge.source, before)
-        loops.append(Loop(body | {edge.source, edge.target}, {edge: body | {edge.source, edge.target}}))
-    merged: list[Loop] = []
-    while loops:
-        one = loops.pop(0)
-        other = next((other for other in merged if _entangled(one.steps, other.steps)), None)
-        if other is None:
-            merged.append(one)
-        else:  # what has grown may hold, or be entangled with, what stood apart before
-            merged.remove(other)
-            loops.insert(0, Loop(one.steps | other.steps, {**one.bodies, **other.bodies}))
-    return tuple(sorted(merged, key=lambda loop: (len(loop.steps), sorted(loop.steps))))
+        between = _reached(edge.target, after) & _reached(edge.source, before)
+        steps, edges = between | {edge.source, edge.target}, frozenset({edge})
+        while (other := next((one for one in found if _entangled(steps, one[0])), None)) is not None:
+            found.remove(other)  # what has grown may be entangled with what stood apart before
+            steps, edges = steps | other[0], edges | other[1]
+        found.append((steps, edges))
+    found.sort(key=lambda one: (len(one[0]), sorted(one[0])))
+    return tuple(Loop(steps, _bodies(steps, edges, forward)) for steps, edges in found)
+
+
+def _bodies(steps: frozenset[str], edges: frozenset[Edge], forward: Sequence[Edge]) -> dict[Edge, frozenset[str]]:
+    within = _neighbours(sorted(steps), forward)
+    return {edge: _reached(edge.target, within) for edge in sorted(edges)}
 
 
 def _entangled(one: frozenset[str], other: frozenset[str]) -> bool:
