@@ -1,0 +1,153 @@
+"""The branches of a ``parallel`` step: its items go in, a level for each key, a few at a time, an envelope each out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness_executor_workflow.plan.paths import format_path
+from harness_hookspecs.errors import HarnessError, ValidationFailed
+from harness_hookspecs.kit.canonical import canonical
+
+from .move import Frame, Move, new_level, put, step_state, taken
+from .program import Fan
+from .steps import complete, error_of, fail, fail_level, give_up, stop_waiting
+from .tasks import evaluate, scope_of, segment
+
+__all__ = ["branch_frame", "branch_over", "open_fan", "progress", "stop"]
+
+
+def open_fan(move: Move, frame: Frame, step: str) -> None:
+    """Read the items and their keys, and begin the first branches."""
+    plan, state = frame.level.steps[step], step_state(move, frame, step)
+    assert plan.fan is not None
+    if frame.state["failed"]:
+        return
+    try:
+        items, keys = _items(frame, plan.fan, plan.readers, state["visit"])
+    except HarnessError as error:  # the same items would be read again
+        give_up(move, frame, step, error_of({"code": error.code, "message": error.message}))
+        return
+    index = {key: number for number, key in enumerate(keys)}
+    fan = {"items": items, "keys": keys, "index": index, "next": 0, "active": {}, "done": None, "failed": None}
+    state["fan"] = move.new(fan)
+    move.agenda.append(("progress", frame, step))
+
+
+def progress(move: Move, frame: Frame, step: str) -> None:
+    """Begin as many branches as may run side by side; settle the step when there is none left."""
+    state, plan = step_state(move, frame, step), frame.level.steps[step].fan
+    assert plan is not None
+    if "fan" not in state:
+        return
+    fan = move.own(state, "fan")
+    active, size = move.own(fan, "active"), len(fan["items"])
+    stopped = bool(fan["failed"] or frame.state["failed"] or move.state["over"])
+    while not stopped and fan["next"] < size and len(active) < plan.max_concurrency:
+        active[str(fan["next"])] = new_level(move, plan.body)
+        branch = branch_frame(move, frame, step, fan["next"])
+        fan["next"] += 1
+        move.agenda += [("ready", branch, starter) for starter in plan.body.starters]
+    if active or (not stopped and fan["next"] < size):
+        return
+    _ended(move, frame, step, fan, plan)
+
+
+def branch_frame(move: Move, frame: Frame, step: str, index: int) -> Frame:
+    """The level of a branch that is under way."""
+    plan, state = frame.level.steps[step], step_state(move, frame, step)
+    assert plan.fan is not None
+    fan = move.own(state, "fan")
+    return Frame(
+        level=plan.fan.body,
+        state=move.own(move.own(fan, "active"), str(index)),
+        roots={**frame.roots, "item": fan["items"][index]},
+        way=(*frame.way, segment(plan, state["visit"], fan["keys"][index])),
+        turn=f"{frame.turn}{state['attempt']}.",
+        outer=frame,
+        within=step,
+        number=index,
+    )
+
+
+def branch_over(move: Move, branch: Frame) -> None:
+    """Keep of a branch that has ended what the envelope holds, and nothing else."""
+    frame, step = branch.outer, branch.within
+    assert frame is not None
+    plan, fan = frame.level.steps[step].fan, move.own(step_state(move, frame, step), "fan")
+    assert plan is not None
+    move.own(fan, "active").pop(str(branch.number), None)
+    failed = branch.state["failed"]
+    envelope = {
+        "itemKey": fan["keys"][branch.number],
+        "status": "failed" if failed else "completed",
+        "output": None if failed else _output(branch, plan),
+        "error": failed and {name: failed[name] for name in ("code", "message", "stepPath")},
+        "artifacts": [],
+    }
+    put(move, fan, "done", len(fan["items"]), branch.number, envelope)
+    if failed and plan.stops_at_failure and not fan["failed"]:
+        fan["failed"] = failed
+        _stop_branches(move, frame, step)
+    move.agenda.append(("progress", frame, step))
+
+
+def stop(move: Move, frame: Frame) -> None:
+    """A level has failed: whatever only waits in it waits no more, and its branches begin nothing."""
+    for step in [*frame.state["running"]]:
+        state = step_state(move, frame, step)
+        if "fan" in state:
+            _stop_branches(move, frame, step)
+            move.agenda.append(("progress", frame, step))
+        elif state.get("ask", {}).get("kind") not in ("call", "fix"):
+            stop_waiting(move, frame, step)
+    move.agenda.append(("check", frame, ""))
+
+
+def _stop_branches(move: Move, frame: Frame, step: str) -> None:
+    fan = step_state(move, frame, step)["fan"]
+    for index in [*fan["active"]]:
+        branch = branch_frame(move, frame, step, int(index))
+        if not branch.state["failed"]:
+            path = format_path(branch.way)
+            reason = {"code": "parallel.stopped", "message": "Another failure stopped this branch."}
+            branch.state["failed"] = {**reason, "stepPath": path, "visitIndex": 0, "attempt": 1}
+        move.agenda.append(("stop", branch, ""))
+
+
+def _ended(move: Move, frame: Frame, step: str, fan: dict[str, Any], plan: Fan) -> None:
+    if frame.state["failed"]:
+        stop_waiting(move, frame, step)
+    elif move.state["over"]:
+        fail_level(move, frame, step, move.state["over"])
+    elif fan["failed"]:
+        failed = fan["failed"]
+        step_state(move, frame, step).pop("fan")
+        fail(move, frame, step, {**error_of(failed), "message": f"A branch failed: {failed['message']}"})
+    else:
+        envelopes = taken(fan["done"], len(fan["items"]))
+        if plan.by_key:
+            envelopes.sort(key=lambda one: one["itemKey"])
+        complete(move, frame, step, envelopes)
+
+
+def _output(branch: Frame, plan: Fan) -> Any:
+    state = branch.state["steps"].get(plan.output_step, {})
+    return state["all"][-1] if "all" in state else state.get("output")
+
+
+def _items(frame: Frame, plan: Fan, readers: Any, visit: int) -> tuple[list[Any], list[str]]:
+    items = evaluate(readers, scope_of(frame, visit), plan.items)
+    if not isinstance(items, list):
+        raise ValidationFailed("The items of a parallel step are no array.", code="parallel.items_not_array")
+    if len(items) > plan.max_branches:
+        message = f"There are {len(items)} items, and maxBranches is {plan.max_branches}."
+        raise ValidationFailed(message, code="parallel.too_many_items")
+    keys: dict[str, None] = {}
+    for number, item in enumerate(items):
+        key = evaluate(readers, scope_of(frame, visit, item), plan.key)
+        text = key if isinstance(key, str) else canonical(key).decode()
+        if text in keys:
+            message = f"Item {number} has the key {text[:80]!r}, which another one has; keys tell branches apart."
+            raise ValidationFailed(message, code="parallel.duplicate_key")
+        keys[text] = None
+    return items, list(keys)
