@@ -37,7 +37,7 @@ class Frame(NamedTuple):
 
 
 class Move:
-    """The new state while it is made; ``copied`` counts the places that were copied.
+    """The new state while it is made.
 
     ``agenda`` holds what is still to be done, by name, level and step: nothing of a run calls itself.
     """
@@ -45,7 +45,6 @@ class Move:
     def __init__(self, program: Program, state: Mapping[str, Any]) -> None:
         self.program = program
         self.state: dict[str, Any] = dict(state)
-        self.copied = len(state)
         self.agenda: deque[tuple[str, Frame, str]] = deque()
         self._mine: dict[int, Any] = {id(self.state): self.state}
 
@@ -54,7 +53,6 @@ class Move:
         part = parent[key]
         if id(part) not in self._mine:
             part = parent[key] = self.new(part.copy())
-            self.copied += len(part)
         return part
 
     def new(self, part: Any) -> Any:

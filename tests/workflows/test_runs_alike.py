@@ -1,0 +1,160 @@
+"""Random plans, random outcomes in random orders: the run is what the slow interpreter says, in any order the same."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_executor_workflow.plan.paths import parse_path
+from harness_executor_workflow.running.program import Program, program_of
+from harness_executor_workflow.running.run import apply, end_of, next_asks, start
+from harness_hookspecs.executor import Outcome
+from harness_hookspecs.kit import codec
+from harness_hookspecs.workflow import Workflow
+from harness_rules_cel.rules import CelRules
+
+from .plans import INPUT, answer, plans
+from .slow_run import SlowRun
+
+RULES = CelRules()
+ABOUT = {"id": "r", "attempt": 1}
+MOST_CALLS = 400
+
+
+def begun(plan: Any) -> tuple[Program, dict[str, Any]]:
+    program = program_of(Workflow.from_wire(plan), RULES)
+    return program, start(program, INPUT, run=ABOUT, seed="seed")
+
+
+def outcome(ask: Any, value: Any, error: Any) -> Outcome:
+    return Outcome(request_id=ask["id"], ok=error is None, value=value, error=error)
+
+
+def step_of(plan: Any, path: str) -> Any:
+    found, steps = None, plan["steps"]
+    for one in parse_path(path):
+        found = next(step for step in steps if step["id"] == one.step)
+        steps = found.get("steps", ())
+    return found
+
+
+def seen(ask: Any) -> Any:
+    """What both say of a call: the task of a step is compared by what was filled in."""
+    args = (
+        ask["task"]["step"]["with"].get("args") if isinstance(ask.get("task"), dict) and "step" in ask["task"] else None
+    )
+    return (ask["kind"], ask["path"], ask["visit"], ask.get("delay_ms"), args or None)
+
+
+def seen_slowly(ask: Any) -> Any:
+    return (ask["kind"], ask["path"], ask["visit"], ask.get("delay_ms"), ask.get("task") or None)
+
+
+def unsaid(value: Any) -> Any:
+    """A value without messages, whose wording the slow interpreter does not know."""
+    if isinstance(value, dict):
+        return {key: unsaid(item) for key, item in value.items() if key != "message"}
+    return [unsaid(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def failed_anywhere(level: Any) -> bool:
+    if level is None:
+        return False
+    fans = [state["fan"] for state in level["steps"].values() if "fan" in state]
+    return bool(level["failed"]) or any(failed_anywhere(branch) for fan in fans for branch in fan["active"].values())
+
+
+def drive(plan: Any, salt: str, order: Any, failures: int) -> tuple[Any, dict[str, Any], bool]:
+    """A whole run: its end, all that was asked by id, and whether a failure stopped anything."""
+    program, state = begun(plan)
+    asked: dict[str, Any] = {}
+    stopped = False
+    while (end := end_of(state)) is None:
+        asks = next_asks(program, state)
+        asked |= {ask["id"]: seen(ask) for ask in asks}
+        ask = asks[order(len(asks))]
+        value, error = answer(salt, ask, step_of(plan, ask["path"]), failures=failures)
+        state = apply(program, state, outcome(ask, value, error))
+        found = [envelope for envelope in envelopes(state["root"]) if envelope["status"] == "failed"]
+        stopped = stopped or bool(found) or failed_anywhere(state["root"]) or failed_anywhere(state["last"])
+        assert len(asked) < MOST_CALLS
+    return end, asked, stopped
+
+
+def envelopes(level: Any) -> list[Any]:
+    found = []
+    waiting = [level["steps"]]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict) and {"itemKey", "status"} <= part.keys():
+            found.append(part)
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return found
+
+
+@given(plans(), st.integers(0, 9), st.sampled_from((0, 2, 5)), st.data())
+def test_a_run_is_what_the_slow_interpreter_says(plan: Any, salt: int, failures: int, data: st.DataObject) -> None:
+    program, state = begun(plan)
+    slow = SlowRun(plan, INPUT, ABOUT, "seed", RULES)
+    while True:
+        asks = {ask["id"]: ask for ask in next_asks(program, state)}
+        assert unsaid({name: seen(ask) for name, ask in asks.items()}) == unsaid(
+            {name: seen_slowly(ask) for name, ask in slow.open().items()}
+        )
+        end = end_of(state)
+        if end is not None or slow.end is not None:
+            assert end is not None
+            found = ("output", end["output"]) if "output" in end else ("error", end["error"]["code"])
+            assert unsaid(slow.end) == unsaid(found)
+            return
+        ask = asks[data.draw(st.sampled_from(sorted(asks)))]
+        value, error = answer(str(salt), ask, step_of(plan, ask["path"]), failures=failures)
+        state = apply(program, state, outcome(ask, value, error))
+        slow.hear(ask["id"], value, error)
+
+
+@given(plans(), st.integers(0, 9), st.sampled_from((0, 2)), st.randoms(use_true_random=False))
+def test_another_order_of_outcomes_changes_nothing(plan: Any, salt: int, failures: int, chance: Any) -> None:
+    end, asked, stopped = drive(plan, str(salt), lambda size: 0, failures)
+    for order in (lambda size: size - 1, chance.randrange):
+        other, others, also = drive(plan, str(salt), order, failures)
+        if stopped or also:  # how far the rest had come when a failure stopped it, is the order's
+            assert also == stopped
+        else:
+            assert (other, others) == (end, asked)
+
+
+@given(plans(), st.integers(0, 9), st.randoms(use_true_random=False))
+def test_a_step_of_a_run_is_pure_and_its_state_is_plain(plan: Any, salt: int, chance: Any) -> None:
+    program, state = begun(plan)
+    while end_of(state) is None:
+        asks = next_asks(program, state)
+        assert next_asks(program, state) == asks
+        assert len({ask["id"] for ask in asks}) == len(asks)
+        ask = chance.choice(asks)
+        value, error = answer(str(salt), ask, step_of(plan, ask["path"]), failures=2)
+        told = outcome(ask, value, error)
+        before = copy.deepcopy(state)
+        after = apply(program, state, told)
+        assert state == before
+        assert apply(program, codec.loads(codec.dumps(state)), told) == after
+        assert codec.loads(codec.dumps(after)) == after
+        assert apply(program, after, told) == after  # it was heard already
+        state = after
+
+
+@pytest.mark.parametrize("request_id", ["", "s9#1", "s0[x]#1", "s0.s1#1", "../x"])
+def test_an_outcome_of_what_no_run_asks_is_refused(request_id: str) -> None:
+    from harness_hookspecs.errors import IllegalMove
+
+    from .plans import document
+
+    plan = document([{"id": "s0", "uses": "tool.call", "with": {"tool": "t"}, "output": {"mode": "json"}}])
+    program, state = begun(plan)
+    with pytest.raises(IllegalMove) as caught:
+        apply(program, state, Outcome(request_id=request_id, ok=True))
+    assert caught.value.code == "executor.unknown_request"
