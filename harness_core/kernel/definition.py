@@ -71,6 +71,7 @@ class StagePlan:
     context_tokens: int
     timeout_seconds: float | None = None  # of one attempt's role call
     max_artifact_bytes: int = 1_048_576
+    plan: Any = None  # for an executor that runs plans
 
 
 @attrs.frozen

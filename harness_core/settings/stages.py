@@ -151,6 +151,9 @@ class Stage(Settings):
     executor: Name = Field(
         "agent", description="How the work is done: agent, workflow, orchestrate, task, or what a plugin offers."
     )
+    plan: JsonObject | None = Field(
+        None, description="For an executor that runs plans: the plan itself, a document of apiVersion harness.lwir/v1."
+    )
     artifact: Name = Field("text", description="Type of the result, by the name under which a plugin offers it.")
     task: str | None = Field(
         None, description="What is to be done here, said to the model besides the person's own words."

@@ -381,6 +381,7 @@ class Assembly:
             context_tokens=min(stage.context.max_tokens or room, room),
             timeout_seconds=stage.timeout_sec,
             max_artifact_bytes=limits.max_bytes or _MAX_ARTIFACT_BYTES,
+            plan=stage.plan,
         )
 
     def _denied_by(self, provider: str) -> str | None:

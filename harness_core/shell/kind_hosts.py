@@ -18,6 +18,7 @@ from .redaction import Redactor
 if TYPE_CHECKING:
     from harness_core.settings.models import ModelsSettings
     from harness_hookspecs.artifact import ArtifactType
+    from harness_hookspecs.rules import Rules
 
     from .plugins.catalogue import Catalogue
 
@@ -39,6 +40,11 @@ class PartHost:
     terminal: tuple[int, int] | None
     redactor: Redactor = attrs.field(repr=False)
     find_artifact: Callable[[str], ArtifactType] = attrs.field(repr=False)
+    find_rules: Callable[[], Rules] = attrs.field(repr=False)
+
+    def rules(self) -> Rules:
+        """The rules engine of the session."""
+        return self.find_rules()
 
     def artifact_type(self, name: str) -> ArtifactType:
         """The artifact type of that name."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
+from harness_hookspecs.errors import ConfigError, HarnessError, NotFound, PluginError
 from harness_hookspecs.kit.paths import decode_path
 
 from .config.opening import open_config
@@ -23,6 +23,7 @@ from .redaction import Redactor
 
 if TYPE_CHECKING:
     from harness_hookspecs.host import Ports
+    from harness_hookspecs.rules import Rules
     from harness_hookspecs.store import Store
 
     from .assembly import Assembly
@@ -46,6 +47,15 @@ class PluginFlags(Protocol):
 class _NoFlags:
     disabled: Sequence[tuple[str, str]] = ()
     no_plugins: bool = False
+
+
+def _rules_of(parts: Parts) -> Rules:
+    """The engine that was built for the session, which is always before its executors are asked anything."""
+    found = next((part.thing for part in parts.built() if part.need.kind == "rules"), None)
+    if found is None:
+        raise PluginError("no rules engine was built", code="plugin.missing")
+    rules: Rules = found
+    return rules
 
 
 @attrs.define(eq=False)
@@ -86,6 +96,7 @@ class Opened:
             terminal=self.terminal,
             redactor=self.redactor,
             find_artifact=lambda name: parts.get(Need("artifact", name)),
+            find_rules=lambda: _rules_of(parts),
         )
 
     def open_store(self) -> Store:

@@ -109,6 +109,8 @@ class Performer:
             "max_turns": stage.max_turns,
             "params": dict(stage.model.params),
         }
+        if stage.plan is not None:
+            stage_input["plan"] = stage.plan
         if stage.system is not None:
             stage_input["system"] = stage.system
         if visit.feedback is not None:
@@ -270,7 +272,7 @@ class Performer:
             params={**self._seed(visit, entry), **stage.model.params, **(request.payload.get("params") or {})},
             attempt=visit.attempt,
             system=stage.system,
-            response_schema=pack["input"].get("output_schema"),
+            response_schema=None if stage.plan is not None else pack["input"].get("output_schema"),  # steps have theirs
             log_dir=self.log_dir,
             parallel_tools=self.parts.parallel_tools,
             known_manifests=self.known_manifests,

@@ -12,6 +12,7 @@ __all__ = [
     "Compile",
     "EnqueueTask",
     "Executor",
+    "ExternalEvent",
     "Fail",
     "Finish",
     "Outcome",
@@ -26,7 +27,8 @@ class StageInput(Value):
     """What a stage attempt starts from; everything the executor may know.
 
     ``context`` is the assembled context as text; ``output_schema`` the (narrowed) schema of the artifact's body;
-    ``feedback`` the reason of the failed attempt before this one, when the retry strategy injects it.
+    ``feedback`` the reason of the failed attempt before this one, when the retry strategy injects it; ``plan`` the
+    document that the stage names, for an executor that runs plans.
     """
 
     stage: str
@@ -42,6 +44,7 @@ class StageInput(Value):
     max_turns: int
     params: Json = None
     feedback: str | None = None
+    plan: Json = None
 
 
 class RoleCall(Value):
@@ -79,6 +82,18 @@ class Timer(Value):
     delay_ms: int = Field(ge=0)
 
 
+class ExternalEvent(Value):
+    """Ask to be told when something happens outside, by the name that a plan gives it; what it brings is the value.
+
+    Without a limit it is waited for as long as it takes; when the limit passes, the outcome is an error.
+    """
+
+    kind: Literal["external_event"] = "external_event"
+    request_id: str
+    name: str
+    limit_ms: int | None = Field(default=None, ge=1)
+
+
 class EnqueueTask(Value):
     """Ask for a coding task on the runner plane."""
 
@@ -103,7 +118,7 @@ class Fail(Value):
 
 
 Request = Annotated[
-    RoleCall | Compile | ChildSession | Timer | EnqueueTask | Finish | Fail, Field(discriminator="kind")
+    RoleCall | Compile | ChildSession | Timer | ExternalEvent | EnqueueTask | Finish | Fail, Field(discriminator="kind")
 ]
 
 

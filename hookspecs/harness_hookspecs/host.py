@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, runt
 
 if TYPE_CHECKING:
     from .artifact import ArtifactType
+    from .rules import Rules
     from .store import Store, StoredEvent
 
 __all__ = [
@@ -313,7 +314,10 @@ class RoleHost(KindHost, Protocol):
 
 
 class ExecutorHost(KindHost, Protocol):
-    """For kind ``executor``; an executor is pure and should need nothing."""
+    """For kind ``executor``; an executor is pure and needs nothing but perhaps the rules of the session."""
+
+    def rules(self) -> Rules:
+        """The engine that evaluates the expressions of this session."""
 
 
 class RulesHost(KindHost, Protocol):

@@ -20,4 +20,4 @@ def harness_provide_executors() -> list[Offer[Any]]:
 def _build(settings: Any, host: Any) -> Any:
     from .executor import WorkflowExecutor
 
-    return WorkflowExecutor()
+    return WorkflowExecutor(host.rules)

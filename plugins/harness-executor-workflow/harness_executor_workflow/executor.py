@@ -2,30 +2,115 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from harness_hookspecs.errors import IllegalMove
-from harness_hookspecs.executor import Fail, Outcome, Request, StageInput
+from harness_hookspecs.errors import HarnessError, IllegalMove, ValidationFailed
+from harness_hookspecs.executor import (
+    ExternalEvent,
+    Fail,
+    Finish,
+    Outcome,
+    Request,
+    RoleCall,
+    StageInput,
+    Timer,
+)
+from harness_hookspecs.rules import Rules
+from harness_hookspecs.value import thaw
+from harness_hookspecs.workflow import Workflow
+
+from .running.program import Program, program_of, version_of
+from .running.run import apply, end_of, next_asks, start
+from .stage import check_limits, given_to, identity_of
 
 __all__ = ["WorkflowExecutor"]
 
+_KEPT_PROGRAMS: Final = 16
+
 
 class WorkflowExecutor:
-    """Runs the plan that its stage was given; ``S`` is plain JSON."""
+    """Runs the plan that its stage names.
+
+    ``S`` is ``{prefix, plan, version, run}`` or, where nothing can be run, ``{end}``; plain JSON. What is derived from
+    a plan, and what was asked, is kept beside it and made again where it is missing.
+
+    Args:
+        rules: Gives the engine of the session; it is asked for when the first plan is run.
+    """
+
+    def __init__(self, rules: Callable[[], Rules]) -> None:
+        self._rules = rules
+        self._programs: dict[str, Program] = {}
+        self._asked: dict[str, tuple[Any, Request]] = {}
 
     def start(self, stage_input: StageInput) -> Any:
-        """The state before anything was asked; ``workflow.no_plan`` for a stage without a plan."""
-        return {"end": {"code": "workflow.no_plan", "message": f"Stage {stage_input.stage} was given no plan to run."}}
+        """The first steps are open; or the end, for a stage without a plan or with one that cannot be run here."""
+        document = thaw(stage_input.plan)
+        if document is None:
+            message = f"Stage {stage_input.stage} runs plans and has none; give it one under the key plan."
+            return {"end": {"code": "workflow.no_plan", "message": message}}
+        try:
+            version = version_of(document)
+            program = self._program(version, document)
+            check_limits(program.plan)
+            given = given_to(program.plan, stage_input)
+        except HarnessError as error:
+            code = "workflow.invalid_plan" if isinstance(error, ValidationFailed) else error.code
+            return {"end": {"code": code, "message": f"The plan cannot be run: {error}"}}
+        prefix = identity_of(stage_input)
+        about = {"id": f"{stage_input.stage}.visit[{stage_input.visit_index}]", "attempt": stage_input.attempt}
+        run = start(program, given, run=about, seed=f"{version}|{prefix}")
+        return {"prefix": prefix, "plan": document, "version": version, "run": run}
 
     def apply(self, state: Any, outcome: Outcome) -> Any:
-        """Refuse: nothing was asked.
+        """The state after one outcome; what comes late changes nothing.
 
         Raises:
-            IllegalMove: ``executor.unknown_request``.
+            IllegalMove: ``executor.unknown_request`` for an outcome of something that was not asked.
         """
-        message = f"Nothing was asked under the id {outcome.request_id}."
-        raise IllegalMove(message, code="executor.unknown_request")
+        prefix = state.get("prefix", "")
+        if not prefix or not outcome.request_id.startswith(prefix):
+            message = f"Nothing was asked under the id {outcome.request_id}."
+            raise IllegalMove(message, code="executor.unknown_request")
+        program = self._program(state["version"], state["plan"])
+        told = outcome.model_copy(update={"request_id": outcome.request_id.removeprefix(prefix)})
+        return {**state, "run": apply(program, state["run"], told)}
 
     def next(self, state: Any) -> tuple[Request, ...]:
-        """The end."""
-        return (Fail(code=state["end"]["code"], message=state["end"]["message"]),)
+        """Everything that is open, then ``Finish`` or ``Fail``."""
+        end = state["end"] if "end" in state else end_of(state["run"])
+        if end is None:
+            return self._open(state)
+        if "output" in end:
+            return (Finish(output=end["output"]),)
+        error = end.get("error", end)
+        return (Fail(code=error["code"], message=error["message"]),)
+
+    def _open(self, state: Any) -> tuple[Request, ...]:
+        program = self._program(state["version"], state["plan"])
+        known, found = self._asked, {}
+        for ask in next_asks(program, state["run"]):
+            name = f"{state['prefix']}{ask['id']}"
+            was = known.get(name)
+            # A wide fan-out is asked again after each outcome: what is the same as before is not built again.
+            found[name] = was if was is not None and was[0] is ask else (ask, _request(name, ask))
+        self._asked = found
+        return tuple(request for _, request in found.values())
+
+    def _program(self, version: str, document: Any) -> Program:
+        known = self._programs.get(version)
+        if known is None:
+            while len(self._programs) >= _KEPT_PROGRAMS:
+                self._programs.pop(next(iter(self._programs)))
+            known = self._programs[version] = program_of(Workflow.from_wire(document), self._rules())
+        return known
+
+
+def _request(name: str, ask: Mapping[str, Any]) -> Request:
+    if ask["kind"] == "timer":
+        return Timer(request_id=name, delay_ms=ask["delay_ms"])
+    if ask["kind"] == "event":
+        return ExternalEvent(request_id=name, name=ask["event"], limit_ms=ask.get("limit_ms"))
+    where = {"step_path": ask["path"], "visit_index": ask["visit"]}
+    return RoleCall(request_id=name, role=ask["role"], task=ask["task"], **where)

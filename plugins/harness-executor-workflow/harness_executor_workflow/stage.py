@@ -1,0 +1,51 @@
+"""A stage's input goes in; the input of its plan's run, the prefix of its requests and what cannot be kept come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness_hookspecs.errors import CodecError, Refused
+from harness_hookspecs.executor import StageInput
+from harness_hookspecs.kit import codec
+from harness_hookspecs.workflow import Workflow
+
+__all__ = ["check_limits", "given_to", "identity_of"]
+
+
+def identity_of(stage_input: StageInput) -> str:
+    """What the requests of one attempt of a stage begin with."""
+    return f"{stage_input.stage}.visit[{stage_input.visit_index}].attempt[{stage_input.attempt}]:"
+
+
+def check_limits(plan: Workflow) -> None:
+    """Refuse a limit that nothing here keeps, before it is relied on.
+
+    Raises:
+        Refused: ``workflow.not_available``; its message names the limit and what to do instead.
+    """
+    limits = plan.limits
+    if limits is not None and limits.max_tokens is not None:
+        message = "limits.maxTokens is not counted for one run of a plan; bound the session with run.budget instead."
+        raise Refused(message, code="workflow.not_available")
+    if limits is not None and limits.timeout_ms is not None:
+        message = "limits.timeoutMs is not watched for one run of a plan; bound the session with run.budget instead."
+        raise Refused(message, code="workflow.not_available")
+
+
+def given_to(plan: Workflow, stage_input: StageInput) -> Any:
+    """The input of the run: what the person said, if that is a JSON object; else ``task``, ``context``, ``feedback``.
+
+    Of these three a plan that names its fields is given those that it names.
+    """
+    try:
+        said = codec.loads(stage_input.prompt)
+    except CodecError:
+        said = None
+    if isinstance(said, dict):
+        return said
+    found = {"task": stage_input.prompt, "context": stage_input.context}
+    if stage_input.feedback is not None:
+        found["feedback"] = stage_input.feedback
+    schema = plan.input.schema_
+    named = schema.get("properties") if isinstance(schema, dict) else None
+    return {name: text for name, text in found.items() if name in named} if isinstance(named, dict) else found
