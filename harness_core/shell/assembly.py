@@ -345,9 +345,8 @@ class Assembly:
         model = models[self._model_of(name, stage)]
         persona = persona_of(stage.role, self.config.stages.roles)
         run = self.config.harness.run
-        allowed = stage.allowed_tools
-        if persona.tools is not None:
-            allowed = tuple(tool for tool in allowed if tool in persona.tools)
+        may = stage.allowed_tools if persona.tools is None else persona.tools
+        allowed = tuple(tool for tool in stage.allowed_tools if tool in may)
         limits = limits_of(stage, persona)
         params = {**model.params, **({"max_output_tokens": limits.max_tokens} if limits.max_tokens else {})}
         reply = int(params.get("max_output_tokens") or 0)

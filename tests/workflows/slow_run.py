@@ -292,6 +292,7 @@ class SlowLevel:
     def fail(self, plan: Any, error: Any) -> None:
         step = self.steps[plan["id"]]
         step.ask, step.status = None, "stopped"
+        self.run.failures += 1
         self.failed = {"code": error["code"], "message": error.get("message", ""), "stepPath": self.path(plan)}
         self.failed["stepPath"] = error.get("stepPath", self.failed["stepPath"])
         self.stop()
@@ -320,6 +321,7 @@ class SlowRun:
 
     def __init__(self, document: Any, given: Any, about: Any, seed: str, rules: Rules) -> None:
         self.given, self.about, self.seed, self.rules = given, about, seed, rules
+        self.failures = 0  # levels that a failure stopped
         last = document.get("finally")
         self.document = document
         self.root = SlowLevel(self, [step for step in document["steps"] if step["id"] != last], [], "", None, None)

@@ -1,0 +1,198 @@
+"""The executor as its contract wants it, over plans whose expressions are names with dots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from harness_executor_workflow import harness_provide_executors
+from harness_hookspecs.contracts.executor import ExecutorContract
+from harness_hookspecs.errors import IllegalMove, RuleError
+from harness_hookspecs.executor import Executor, ExternalEvent, Fail, Finish, Outcome, RoleCall, StageInput, Timer
+from harness_hookspecs.role import ExecuteStepTask, parse_task, role_of
+from harness_hookspecs.value import freeze, thaw
+
+
+class Dotted(NamedTuple):
+    """An expression that is a name with dots."""
+
+    text: str
+
+    @property
+    def roots(self) -> frozenset[str]:
+        return frozenset({self.text.partition(".")[0]})
+
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
+        found: Any = values
+        for name in self.text.split("."):
+            found = found[name]
+        return found
+
+
+class DottedRules:
+    """The smallest engine there is."""
+
+    version = "dotted 1"
+
+    def compile(self, text: str, *, roots: Sequence[str]) -> Dotted:
+        program = Dotted(text)
+        if not program.roots <= set(roots):
+            raise RuleError(f"`{text}` is not in scope.", code="expr.unknown_root")
+        return program
+
+    def condition(self, program: Dotted, values: Mapping[str, Any]) -> bool:
+        return bool(program.evaluate(values))
+
+
+class OfRules(NamedTuple):
+    """A host that has nothing but rules."""
+
+    engine: DottedRules = DottedRules()
+
+    def rules(self) -> DottedRules:
+        return self.engine
+
+
+def executor() -> Executor:
+    [offer] = harness_provide_executors()
+    assert (offer.kind, offer.name, offer.settings) == ("executor", "workflow", None)
+    built: Executor = offer.build(None, OfRules())
+    return built
+
+
+def generate(name: str, *needs: str, prompt: str = "Write.", **more: Any) -> dict[str, Any]:
+    settings = {"model": "m", "prompt": prompt}
+    return {"id": name, "uses": "ai.generate", "needs": [*needs], "with": settings, "output": {"mode": "json"}, **more}
+
+
+def plan(*steps: Any, value: Any = None, **more: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "harness.lwir/v1", "kind": "Workflow", "metadata": {"name": "test"},
+        "input": {"schema": True}, "output": {"schema": True, "value": value},
+        "permissions": {"models": ["m"], "tools": []}, "steps": list(steps), **more,
+    }  # fmt: skip
+
+
+TWO = plan(generate("a"), generate("b", "a", prompt="{{ steps.a.output.summary }}"), value="{{ steps.b.output }}")
+
+
+def stage_input(**changed: Any) -> StageInput:
+    usual: dict[str, Any] = {
+        "stage": "note", "visit_index": 2, "attempt": 3, "persona": "writer",
+        "prompt": "Write.", "context": "c", "model": "small", "max_turns": 4, "plan": TWO,
+    }  # fmt: skip
+    return StageInput(**{**usual, **changed})
+
+
+class TestWorkflowExecutor(ExecutorContract):
+    def subject(self) -> Executor:
+        return executor()
+
+    def stage_input(self, **changed: Any) -> StageInput:
+        return super().stage_input(**{"plan": TWO, **changed})
+
+
+def test_a_call_says_which_step_of_which_attempt_it_is() -> None:
+    subject = executor()
+    [request] = subject.next(subject.start(stage_input()))
+    assert isinstance(request, RoleCall)
+    assert (request.request_id, request.step_path, request.visit_index) == ("note.visit[2].attempt[3]:a#1", "a", 0)
+    task = parse_task(thaw(request.task))
+    assert isinstance(task, ExecuteStepTask)
+    assert role_of(task) == request.role == "worker.ai-generate"
+    assert task.step_context.to_wire() == {"stepPath": "a", "visitIndex": 0}
+
+
+def test_a_plan_runs_to_its_output_in_a_state_that_another_process_may_go_on_with() -> None:
+    first, second = executor(), executor()
+    state = first.start(stage_input())
+    [call] = first.next(state)
+    assert isinstance(call, RoleCall)
+    state = thaw(freeze(first.apply(state, Outcome(request_id=call.request_id, ok=True, value={"summary": "s"}))))
+    [call] = second.next(state)
+    assert isinstance(call, RoleCall)
+    assert call.task["step"]["with"]["prompt"] == "s"
+    state = second.apply(state, Outcome(request_id=call.request_id, ok=True, value=[1]))
+    assert second.next(state) == (Finish(output=[1]),)
+
+
+def test_a_failure_says_the_step_its_visit_and_its_attempt() -> None:
+    subject = executor()
+    state = subject.start(stage_input())
+    [call] = subject.next(state)
+    assert isinstance(call, RoleCall)
+    error = {"name": "ProviderError", "message": "no answer", "code": "provider.timeout"}
+    state = subject.apply(state, Outcome(request_id=call.request_id, ok=False, error=error))
+    message = "Step a (visit 0, attempt 1) failed: no answer"
+    assert subject.next(state) == (Fail(code="provider.timeout", message=message),)
+
+
+def test_waits_and_events_are_asked_for_by_what_they_are() -> None:
+    waits = [
+        {"id": "w", "uses": "wait", "with": {"durationMs": 5}},
+        {"id": "e", "uses": "wait", "with": {"event": "paid", "limitMs": 9}},
+        {"id": "f", "uses": "wait", "with": {"event": "paid"}},
+    ]
+    subject = executor()
+    asked = subject.next(subject.start(stage_input(plan=plan(*waits))))
+    name = "note.visit[2].attempt[3]:"
+    assert asked == (
+        Timer(request_id=f"{name}w#1", delay_ms=5),
+        ExternalEvent(request_id=f"{name}e#1", name="paid", limit_ms=9),
+        ExternalEvent(request_id=f"{name}f#1", name="paid", limit_ms=None),
+    )
+
+
+def test_what_is_still_open_is_the_same_request_again() -> None:
+    subject = executor()
+    state = subject.start(stage_input(plan=plan(generate("a"), generate("b"))))
+    first, second = subject.next(state)
+    assert isinstance(first, RoleCall)
+    [again] = subject.next(subject.apply(state, Outcome(request_id=first.request_id, ok=True)))
+    assert again is second
+
+
+@pytest.mark.parametrize(
+    ("prompt", "schema", "given"),
+    [
+        ('{"x": 1}', {"type": "object", "required": ["x"]}, {"x": 1}),
+        ("Words.", True, {"task": "Words.", "context": "c", "feedback": "again"}),
+        ("[1]", {"properties": {"task": {}, "other": {}}}, {"task": "[1]"}),
+    ],
+)
+def test_a_run_is_given_an_object_or_what_the_stage_has(prompt: str, schema: Any, given: Any) -> None:
+    subject = executor()
+    document = {**plan(generate("a", input={"all": "{{ input }}"})), "input": {"schema": schema}}
+    [call] = subject.next(subject.start(stage_input(plan=document, prompt=prompt, feedback="again")))
+    assert isinstance(call, RoleCall)
+    assert call.task["stepInput"] == {"all": given}
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "said"),
+    [
+        (None, "workflow.no_plan", "give it one under the key plan"),
+        ([], "workflow.invalid_plan", "This is not a Workflow"),
+        (plan(generate("a", prompt="{{ other.x }}")), "expr.unknown_root", "`other.x` is not in scope."),
+        (plan(generate("a"), limits={"maxTokens": 1}), "workflow.not_available", "limits.maxTokens is not counted"),
+        (plan(generate("a"), limits={"timeoutMs": 1}), "workflow.not_available", "limits.timeoutMs is not watched"),
+        ({**TWO, "input": {"schema": {"required": ["y"]}}}, "input.schema_mismatch", "The input is not what the plan"),
+    ],
+)
+def test_what_cannot_be_run_fails_before_anything_is_asked(document: Any, code: str, said: str) -> None:
+    subject = executor()
+    [end] = subject.next(subject.start(stage_input(plan=document)))
+    assert isinstance(end, Fail)
+    assert end.code == code
+    assert said in end.message
+
+
+@pytest.mark.parametrize("name", ["other", "note.visit[2].attempt[3]:zz#1", "note.visit[2].attempt[2]:a#1", ""])
+def test_an_outcome_of_something_else_is_refused(name: str) -> None:
+    subject = executor()
+    for state in (subject.start(stage_input()), subject.start(stage_input(plan=None))):
+        with pytest.raises(IllegalMove) as caught:
+            subject.apply(state, Outcome(request_id=name, ok=True))
+        assert caught.value.code == "executor.unknown_request"
