@@ -135,7 +135,7 @@ def test_a_secret_written_where_a_reference_belongs_is_in_no_error_and_redacted_
     place: Path, ports: Ports, written: str, kind: str
 ) -> None:
     redactor = Redactor()
-    host = PartHost(ports, place, place, place, kind, "one", None, redactor, NOTHING)
+    host = PartHost(ports, place, place, place, kind, "one", None, redactor, NOTHING, NOTHING)
     with pytest.raises(HarnessError) as raised:
         host.secret(written)
     assert "battery" not in f"{raised.value!r} {raised.value} {raised.value.hint}"

@@ -71,7 +71,7 @@ def choose(name: str, *needs: str, to: tuple[str, ...], **more: Any) -> dict[str
 
 def fan(name: str, steps: list[Any], *needs: str, **more: Any) -> dict[str, Any]:
     usual = {"items": "{{ input.xs }}", "itemKey": "{{ item }}", "maxBranches": 9, "maxConcurrency": 2}
-    outside = {key: more.pop(key) for key in ("retry", "onFailure", "maxVisits") if key in more}
+    outside: dict[str, Any] = {key: more.pop(key) for key in ("retry", "onFailure", "maxVisits") if key in more}
     settings = {**usual, "failureMode": "all_settled", **more}
     return {"id": name, "uses": "parallel", "needs": [*needs], "with": settings, "steps": steps, **outside}
 

@@ -10,7 +10,7 @@ from harness_executor_workflow.plan.paths import Segment, format_path, parse_pat
 from harness_hookspecs.errors import ValidationFailed
 
 IDS = st.one_of(st.just("visit"), st.from_regex(r"\A[a-z][a-z0-9_]{0,5}\Z"))
-KEYS = st.one_of(st.none(), st.text(st.characters(exclude_categories=("Cs",)), max_size=6), st.from_regex(r"\A\d+\Z"))
+KEYS = st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=6), st.from_regex(r"\A\d+\Z"))
 WAYS = st.lists(st.builds(Segment, IDS, KEYS, st.one_of(st.none(), st.integers(0, 200))), min_size=1, max_size=4)
 
 

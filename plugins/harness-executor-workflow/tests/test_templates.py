@@ -65,6 +65,7 @@ def test_nothing_of_a_text_is_lost(pieces: list[str]) -> None:
         template = parse(text)
     except RuleError:
         return
-    assert rendered(template, lambda _: "{{ x }}") == text if template.expressions == ("x",) * text.count("x") else True
+    if {expression.text for expression in template.expressions} <= {"x"}:
+        assert rendered(template, lambda _: "{{ x }}") == text
     assert all(part for part in template.parts)
     assert (template.parts == (text,)) == ("{{" not in text and text != "")
