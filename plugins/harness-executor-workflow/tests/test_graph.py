@@ -43,6 +43,20 @@ def test_a_decision_that_leads_back_makes_a_loop_that_begins_by_itself() -> None
     assert loop.steps == {"draft", "review", "route"}
 
 
+@pytest.mark.parametrize("before", [(), ("first",)])
+def test_two_steps_of_one_loop_may_begin_side_by_side(before: tuple[str, ...]) -> None:
+    pair = [work("a", *before), work("b", *before), choose("d", "a", "b", to=("a", "b", "end"))]
+    graph = graph_of([*(work(name) for name in before), *pair])
+    assert graph.back == (Edge("d", "a", "decision"), Edge("d", "b", "decision"))
+    [loop] = graph.loops
+    assert {edge.target: body for edge, body in loop.bodies.items()} == {"a": {"a", "d"}, "b": {"b", "d"}}
+
+
+def test_of_two_steps_neither_of_which_has_to_be_first_the_one_in_front_is() -> None:
+    pair = [choose("a", to=("b", "end")), choose("b", to=("a", "end"))]
+    assert graph_of([choose("go", to=("b", "a")), *pair]).back == (Edge("b", "a", "decision"),)
+
+
 def test_what_a_loop_does_not_lead_through_is_not_visited_again() -> None:
     steps = [work("base"), work("a"), work("side", "a"), work("b", "a", "base"), choose("d", "b", to=("a", "end"))]
     [loop] = graph_of(steps).loops

@@ -3,7 +3,8 @@
 A level is the plan itself or the body of a ``parallel`` step. Nothing here calls itself, so a plan of any shape is met.
 
 An edge leads from what must have settled to what may then begin: ``needs``, a ``decision``'s targets, the target of a
-``failure``. An edge that leads back to a step that is under way is a back-edge; without them the graph has no cycle.
+``failure``. An edge is a back-edge when its source cannot start before its target has; where neither of two steps has
+to be first, the one that can start earlier is. Without its back-edges the graph has no cycle.
 A loop is what lies between the two steps of a back-edge on any way; loops that overlap, none holding the other, are
 one. When a back-edge is taken, its target and what follows it within the loop get a new visit. Whatever leads out of a
 loop waits until all of it has settled and none of its back-edges is taken.
@@ -12,6 +13,7 @@ loop waits until all of it has settled and none of its back-edges is taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Final, Literal, NamedTuple
 
 from harness_hookspecs.workflow import DecisionStep, Step
@@ -74,11 +76,10 @@ def graph_of(steps: Sequence[Step]) -> Graph:
     """Everything about the graph of a level."""
     ids = tuple(dict.fromkeys(step.id for step in steps))
     edges = edges_of(steps)
-    order, heads = _starting_order(ids, edges)
-    rest = [step for step in ids if step not in set(order)]
-    back = _back_edges([*heads, *order, *rest], edges)
+    starts = _Starts(ids, edges)
+    back = _back_edges(starts, edges)
     forward = tuple(edge for edge in edges if edge not in back)
-    return Graph(ids, order, forward, tuple(edge for edge in edges if edge in back), _loops(ids, forward, back))
+    return Graph(ids, starts.order, forward, tuple(edge for edge in edges if edge in back), _loops(ids, forward, back))
 
 
 def components(ids: Iterable[str], edges: Iterable[Edge]) -> tuple[frozenset[str], ...]:
@@ -126,59 +127,67 @@ def _neighbours(ids: Iterable[str], edges: Iterable[Edge], *, reverse: bool = Fa
     return {one: list(others) for one, others in found.items()}
 
 
-def _starting_order(ids: Sequence[str], edges: Sequence[Edge]) -> tuple[tuple[str, ...], list[str]]:
-    """The order in which steps may start if every choice goes their way, and those that begin a loop by themselves."""
-    needs: dict[str, set[str]] = {one: set() for one in ids}
-    routers: dict[str, set[str]] = {one: set() for one in ids}
-    for edge in edges:
-        (needs if edge.kind == "needs" else routers)[edge.target].add(edge.source)
-    cyclic = cycles(ids, edges)
-    started: dict[str, None] = {}
-    heads: list[str] = []
-    while True:
-        ready = [one for one in ids if one not in started and needs[one] <= started.keys()]
-        free = [one for one in ready if not routers[one] or routers[one] & started.keys()]
-        if not free:
-            free = [one for one in ready if _begins_loop(one, routers[one], cyclic, edges, started)][:1]
-            heads += free
-        if not free:
-            return tuple(started), heads
-        started |= dict.fromkeys(free)
+class _Starts:
+    """How the steps of a level start if every choice goes their way.
+
+    ``heads`` begin a loop by themselves: only the loop leads to them, and nothing from outside begins it elsewhere.
+    """
+
+    def __init__(self, ids: Sequence[str], edges: Sequence[Edge]) -> None:
+        self.ids = ids
+        self._place = {one: number for number, one in enumerate(ids)}
+        self._needs = {one: {edge.source for edge in edges if edge == (edge.source, one, "needs")} for one in ids}
+        self._routers = {one: {e.source for e in edges if e.target == one and e.kind != "needs"} for one in ids}
+        self._after = _neighbours(ids, edges)
+        self.heads: list[str] = []
+        loops = [(loop, {e.source for e in edges if e.target in loop} - loop) for loop in cycles(ids, edges)]
+        self.order = self.reached()
+        while (head := self._next_head(loops)) is not None:
+            self.heads.append(head)
+            self.order = self.reached()
+
+    def reached(self, without: str = "") -> tuple[str, ...]:
+        """The steps that can start, perhaps without one of them, the first in the plan first."""
+        started: dict[str, None] = {}
+        waiting = [self._place[one] for one in self.ids if one != without and self._may(one, started)]
+        while waiting:
+            step = self.ids[heappop(waiting)]
+            if step in started:
+                continue
+            started[step] = None
+            for one in self._after[step]:
+                if one != without and one not in started and self._may(one, started):
+                    heappush(waiting, self._place[one])
+        return tuple(started)
+
+    def _may(self, step: str, started: Mapping[str, None]) -> bool:
+        routers = self._routers[step]
+        routed = not routers or step in self.heads or not routers.isdisjoint(started)
+        return routed and self._needs[step] <= started.keys()
+
+    def _next_head(self, loops: Sequence[tuple[frozenset[str], set[str]]]) -> str | None:
+        started = dict.fromkeys(self.order)
+        for step in self.ids:
+            if step not in started and self._needs[step] <= started.keys():
+                for loop, outside in loops:
+                    if step in loop and self._routers[step] <= loop and outside <= started.keys():
+                        return step
+        return None
 
 
-def _begins_loop(
-    step: str, routers: set[str], cyclic: Sequence[frozenset[str]], edges: Sequence[Edge], started: Mapping[str, None]
-) -> bool:
-    """Whether only its own loop leads to a step, and whatever else leads into that loop has started."""
-    loop = next((one for one in cyclic if step in one), frozenset())
-    return routers <= loop and all(
-        edge.source in loop or edge.source in started for edge in edges if edge.target in loop
-    )
-
-
-def _back_edges(roots: Sequence[str], edges: Sequence[Edge]) -> frozenset[Edge]:
-    """The edges to a step that the search in depth, from the roots in their order, is still under way from."""
-    following: dict[str, list[Edge]] = {}
-    for edge in edges:
-        following.setdefault(edge.source, []).append(edge)
-    seen: set[str] = set()
-    found: set[Edge] = set()
-    for root in roots:
-        if root in seen:
-            continue
-        seen.add(root)
-        way = {root: iter(following.get(root, ()))}
-        while way:
-            node = next(reversed(way))
-            ahead = next(way[node], None)
-            if ahead is None:
-                del way[node]
-            elif ahead.target in way:
-                found.add(ahead)
-            elif ahead.target not in seen:
-                seen.add(ahead.target)
-                way[ahead.target] = iter(following.get(ahead.target, ()))
-    return frozenset(found)
+def _back_edges(starts: _Starts, edges: Sequence[Edge]) -> frozenset[Edge]:
+    within = {step: loop for loop in cycles(starts.ids, edges) for step in loop}
+    routes = [e for e in edges if e.kind != "needs" and e.source in within.get(e.target, ())]
+    first: dict[str, frozenset[str]] = {}  # what can start without a step
+    for edge in routes:
+        if edge.target not in first:
+            first[edge.target] = frozenset(starts.reached(without=edge.target))
+    found = {e for e in routes if e.target in starts.heads or e.source not in first[e.target]}
+    place = {step: number for number, step in enumerate(dict.fromkeys([*starts.order, *starts.ids]))}
+    rest = [edge for edge in edges if edge not in found]
+    within = {step: loop for loop in cycles(starts.ids, rest) for step in loop}
+    tied = {e for e in rest if e.source in within.get(e.target, ()) and place[e.target] <= place[e.source]}
+    return frozenset(found | tied)
 
 
 def _loops(ids: Sequence[str], forward: Sequence[Edge], back: frozenset[Edge]) -> tuple[Loop, ...]:
