@@ -14,10 +14,10 @@ from harness_core.kernel.commands import Start
 from harness_core.kernel.definition import Definition, Limits, ModelPlan, RetryPolicy, RulePlan, StagePlan
 from harness_core.settings.tools import ToolEntry
 from harness_core.shell.model_handle import ModelEntry
-from harness_core.shell.perform_role import BoundRole
 from harness_core.shell.ports import make_ports
 from harness_core.shell.redaction import Redactor
 from harness_core.shell.replay_role import RefusingProvider
+from harness_core.shell.role_setup import BoundRole
 from harness_core.shell.session import OwnedSession, SessionWorld
 from harness_core.shell.session_parts import NamedValidator, SessionParts
 from harness_core.shell.toolbox import Toolbox

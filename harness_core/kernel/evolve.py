@@ -163,6 +163,7 @@ def _requested(state: SessionState, event: Event) -> None:
     effect_id = payload["effect_id"]
     request = state.open[effect_id] = OpenRequest(kind, effect_id, payload, event.seq, event.id)
     if kind == "role":
+        request.step_path, request.visit_index = event.refs.get("step_path"), event.refs.get("visit_index") or 0
         state.role_calls[payload["role_call_id"]] = request
         _visit(state).requested[payload["request_id"]] = payload["role_call_id"]
     if kind == "context":  # what was said until now is in it, and stays in the later attempts of this visit

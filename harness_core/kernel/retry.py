@@ -15,6 +15,7 @@ DETERMINISTIC_CODES = frozenset(
     {
         "approval.denied_unattended",
         "context.source_missing",
+        "engine.not_available",
         "executor.not_available",
         "executor.stalled",
         "executor.too_many_calls",

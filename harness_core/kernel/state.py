@@ -50,6 +50,8 @@ class OpenRequest:
     payload: dict[str, Any]
     seq: int
     event_id: str
+    step_path: str | None = None  # of a role call: where the executor says that it stands, and at which visit of it
+    visit_index: int = 0
     suspended: tuple[str, str] | None = None
     suspended_seq: int = 0
     rounds: int = 0

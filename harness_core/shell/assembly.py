@@ -22,11 +22,12 @@ from harness_hookspecs.validator import LEVELS
 
 from .config.effective import EffectiveConfig
 from .config.folders import has_project, no_project
+from .engines import Engines
 from .model_handle import ModelEntry
 from .parts import Need, Parts
-from .perform_role import BoundRole
 from .plugins.binding import answer_for
 from .plugins.catalogue import Catalogue
+from .role_setup import BoundRole
 from .rule_plan import rule_flaw, rule_plan
 from .session_parts import LOGS, NamedApprover, NamedValidator, SessionParts
 from .toolbox import Tool, Toolbox
@@ -43,6 +44,7 @@ class Assembly:
     config: EffectiveConfig
     catalogue: Catalogue
     parts: Parts
+    engines: Engines
     workspace: Path
     data_dir: Path
     live: bool = True  # a replay builds no provider and no approver
@@ -55,7 +57,7 @@ class Assembly:
             ConfigError: A rule does not compile, a name means nothing.
         """
         self.parts.try_new()
-        rules = self._rules()
+        rules = self.engines.rules()
         self.parts.build([*self._stage_needs(), *self._observing_needs()])
         models = {name: self._model(name) for name in self._model_names()}
         run = self.config.harness.run
@@ -80,6 +82,7 @@ class Assembly:
             logs_dir=self.data_dir / LOGS,
             output_bytes=run.tool_output_bytes,
             parallel_tools=run.max_parallel_tools,
+            engines=self.engines,
             failures=tuple(failed.payload() for failed in self.parts.failed),
         )
 
@@ -91,16 +94,16 @@ class Assembly:
         checks.append(self._tool_sets)
         checks += [partial(self.catalogue.resolve, *need.key) for need in self._validator_needs()]
         if self.catalogue.offers_of("rules"):
-            rules = self._rules()
+            rules = self.engines.rules()
             for name, stage in self._stages():
                 checks += [partial(self._rule, name, rule, rules) for rule in rules_of(stage)]
         elif self.catalogue.offers_out("rules"):
-            checks.append(self._rules)
+            checks.append(self.engines.rules)
         return [error for check in checks if (error := _error_of(check)) is not None]
 
     def rule_check(self) -> Callable[[str], str | None] | None:
         """What ``open_config`` checks rules by that do not count yet; ``None`` where nobody compiles rules."""
-        return partial(rule_flaw, self._rules()) if self.catalogue.offers_of("rules") else None
+        return partial(rule_flaw, self.engines.rules()) if self.catalogue.offers_of("rules") else None
 
     def _written_names(self) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
         for name, stage in self._stages():
@@ -203,16 +206,6 @@ class Assembly:
 
     # -- what is made ---
 
-    def _rules(self) -> Rules:
-        offers = self.catalogue.offers_of("rules")
-        out = [] if offers else self.catalogue.offers_out("rules")[:1]  # which says why there is none
-        defaults = [one for one in offers if one.provided.default] or offers or out
-        if len(defaults) != 1:
-            names = ", ".join(one.provided.name for one in offers) or "none"
-            raise PluginError(f"exactly one rules engine is needed, found: {names}", code="plugin.missing")
-        rules: Rules = self.parts.get(Need("rules", defaults[0].provided.name))
-        return rules
-
     def _model(self, name: str) -> ModelEntry:
         entry = self.config.models.models[name]
         params = entry.inference.model_dump(exclude_none=True)
@@ -260,19 +253,24 @@ class Assembly:
             )
 
     def _roles(self) -> Mapping[tuple[str, str], BoundRole]:
-        """Who answers for the roles that stages of the agent kind use; others are resolved when something uses them."""
-        personas = {stage.role for _, stage in self._stages()}
+        """Who answers for which role; which of them an executor will ask for it alone knows.
+
+        The one that every agent stage asks for must be there, and what somebody has bound.
+        """
         bound: dict[tuple[str, str], BoundRole] = {}
-        for persona in sorted(personas):
+        for persona in sorted({stage.role for _, stage in self._stages()}):
             for role in EXECUTOR_ROLES:
-                if role != "worker.ai-generate" and not self._is_bound(role, persona):
-                    continue
-                bound[role, persona] = self._role(role, persona)
+                if role == "worker.ai-generate" or self._is_bound(role, persona) or self._has_default(role):
+                    bound[role, persona] = self._role(role, persona)
         return bound
 
     def _is_bound(self, role: str, persona: str) -> bool:
         bind = self.config.harness.bind
         return role in bind or f"{role}@{persona}" in bind
+
+    def _has_default(self, role: str) -> bool:
+        offers = self.catalogue.offers_of("role")
+        return any(one.provided.default and role in one.provided.roles for one in offers)
 
     def _role(self, role: str, persona: str) -> BoundRole:
         answer = answer_for(self.catalogue, role, persona)

@@ -12,7 +12,7 @@ from harness_core.kernel.approvals import Call, ToolPolicy, judge
 from harness_core.kernel.facts import Fact, effect_id
 from harness_hookspecs.errors import HarnessError, Refused, ToolError, ValidationFailed
 from harness_hookspecs.kit.canonical import digest
-from harness_hookspecs.kit.codec import dumps
+from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import find_cost
 from harness_hookspecs.role import ToolOutcome
@@ -132,8 +132,14 @@ class Dispatcher:
     def _recorded(self, call: ToolCall, record: CallRecord) -> ToolOutcome:
         assert record.ended is not None
         if record.ended_type == "harness.tool_call.succeeded":
-            return ToolOutcome(call.call_id, True, thaw(record.ended["result"]))
+            return ToolOutcome(call.call_id, True, self._result(call, record.ended))
         return self._shown(call, record.ended["error"])
+
+    def _result(self, call: ToolCall, ended: Mapping[str, Any]) -> Any:
+        """A recorded result: code is given the whole of a long one, a model what the log shows of it."""
+        if call.caller == "code" and "resultRef" in ended:
+            return loads_trusted(self._recorder.read_blob(ended["resultRef"]))
+        return thaw(ended["result"])
 
     def _shown(self, call: ToolCall, envelope: Mapping[str, Any]) -> ToolOutcome:
         """A failure as the caller sees it; one that nobody may be asked about ends the role call anyhow."""
@@ -297,8 +303,10 @@ class Dispatcher:
         if len(content) > self.site.output_bytes:
             payload["resultRef"] = _sha256(content)
             blobs[payload["resultRef"]] = content
-            payload["result"] = value = _head_and_tail(content, self.site.output_bytes, payload["resultRef"])
+            payload["result"] = _head_and_tail(content, self.site.output_bytes, payload["resultRef"])
             payload["truncated"] = True
+            if call.caller == "model":
+                value = payload["result"]
         if duration_ms is not None:
             payload["durationMs"] = duration_ms
         self._recorder.result([self._end("succeeded", payload)], blobs, flush=flush)

@@ -18,8 +18,10 @@ from .redaction import Redactor
 if TYPE_CHECKING:
     from harness_core.settings.models import ModelsSettings
     from harness_hookspecs.artifact import ArtifactType
+    from harness_hookspecs.engine import Engine
     from harness_hookspecs.rules import Rules
 
+    from .engines import Engines
     from .plugins.catalogue import Catalogue
 
 __all__ = ["PartHost", "granted_secret", "register_secrets", "resolve_secret"]
@@ -40,15 +42,23 @@ class PartHost:
     terminal: tuple[int, int] | None
     redactor: Redactor = attrs.field(repr=False)
     find_artifact: Callable[[str], ArtifactType] = attrs.field(repr=False)
-    find_rules: Callable[[], Rules] = attrs.field(repr=False)
-
-    def rules(self) -> Rules:
-        """The rules engine of the session."""
-        return self.find_rules()
+    engines: Engines | None = attrs.field(default=None, repr=False)
 
     def artifact_type(self, name: str) -> ArtifactType:
         """The artifact type of that name."""
         return self.find_artifact(name)
+
+    def rules(self) -> Rules:
+        """The rules engine of the session."""
+        if self.engines is None:
+            raise PluginError("nothing evaluates rules here", code="plugin.missing")
+        return self.engines.rules()
+
+    def engine(self, name: str | None = None) -> Engine:
+        """The engine of that name, or the usual one."""
+        if self.engines is None:
+            raise PluginError("nothing runs code here", code="engine.not_available")
+        return self.engines.code(name).engine
 
     def secret(self, reference: str) -> str:
         """The value behind a reference, from now on redacted everywhere (D-18).

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, MutableSet
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from harness_hookspecs.kit.canonical import canonical, digest
-from harness_hookspecs.role_manifest import WorkerManifest
+from harness_hookspecs.role_manifest import FixerManifest, OrchestratorManifest, PlannerManifest, WorkerManifest
 
-__all__ = ["MadeManifest", "worker_manifest"]
+__all__ = ["MadeManifest", "made_manifest"]
 
 _EMPTY_HASH = digest("")
+_SHAPES: Final[Mapping[str, Any]] = {
+    "planner": PlannerManifest,
+    "orchestrator": OrchestratorManifest,
+    "fixer": FixerManifest,
+}
+"""The shape of a role's manifest; that of all others is a worker's (A-57)."""
 
 
 class MadeManifest(NamedTuple):
@@ -22,10 +28,10 @@ class MadeManifest(NamedTuple):
     manifest_hash: str
 
 
-def worker_manifest(
+def made_manifest(
     wire: dict[str, Any], described: Mapping[str, str], *, system: str | None, known: MutableSet[str]
 ) -> MadeManifest:
-    """Complete and check the manifest of an ``execute_step`` call.
+    """Complete and check the manifest of a call.
 
     Args:
         wire: The fields the host knows, in wire spelling; optional ones absent.
@@ -34,7 +40,7 @@ def worker_manifest(
         known: Hashes whose shape was checked before in this session; equal calls are not checked again.
 
     Raises:
-        ValidationError: It is not a worker's manifest (A-57).
+        ValidationError: It has not the shape of its role (A-57).
     """
     wire["promptTemplateVersion"] = described.get("prompt_template_version", "none")
     wire["addendumHash"] = described.get("addendum_hash", _EMPTY_HASH)
@@ -43,6 +49,6 @@ def worker_manifest(
     content = canonical(wire)
     manifest_hash = hashlib.sha256(content).hexdigest()
     if manifest_hash not in known:
-        WorkerManifest.model_validate(wire)
+        _SHAPES.get(wire["role"], WorkerManifest).model_validate(wire)
         known.add(manifest_hash)
     return MadeManifest(wire, content, manifest_hash)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from harness_hookspecs.errors import ConfigError, HarnessError, NotFound, PluginError
+from harness_hookspecs.errors import ConfigError, HarnessError, NotFound
 from harness_hookspecs.kit.paths import decode_path
 
 from .config.opening import open_config
+from .engines import Engines
 from .kind_hosts import PartHost, register_secrets
 from .parts import Need, Parts
 from .plugins.index import open_index
@@ -22,8 +23,7 @@ from .plugins.opening import open_catalogue
 from .redaction import Redactor
 
 if TYPE_CHECKING:
-    from harness_hookspecs.host import Ports
-    from harness_hookspecs.rules import Rules
+    from harness_hookspecs.host import Ports, WaitLock
     from harness_hookspecs.store import Store
 
     from .assembly import Assembly
@@ -49,15 +49,6 @@ class _NoFlags:
     no_plugins: bool = False
 
 
-def _rules_of(parts: Parts) -> Rules:
-    """The engine that was built for the session, which is always before its executors are asked anything."""
-    found = next((part.thing for part in parts.built() if part.need.kind == "rules"), None)
-    if found is None:
-        raise PluginError("no rules engine was built", code="plugin.missing")
-    rules: Rules = found
-    return rules
-
-
 @attrs.define(eq=False)
 class Opened:
     """What a host stands on."""
@@ -71,8 +62,10 @@ class Opened:
     redactor: Redactor
     terminal: tuple[int, int] | None
     parts: Parts = attrs.field(init=False)
+    _engine_lock: WaitLock = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._engine_lock = self.ports.wait.lock()
         self.parts = self.new_parts(self.config)
 
     def new_parts(self, config: EffectiveConfig) -> Parts:
@@ -85,6 +78,9 @@ class Opened:
         )
         return parts
 
+    def _engines(self, parts: Parts) -> Engines:
+        return Engines(self.catalogue, parts, self._engine_lock)
+
     def _host_of(self, need: Need, parts: Parts) -> PartHost:
         return PartHost(
             ports=self.ports,
@@ -96,7 +92,7 @@ class Opened:
             terminal=self.terminal,
             redactor=self.redactor,
             find_artifact=lambda name: parts.get(Need("artifact", name)),
-            find_rules=lambda: _rules_of(parts),
+            engines=self._engines(parts),
         )
 
     def open_store(self) -> Store:
@@ -165,7 +161,7 @@ class Opened:
 
         chosen = config or self.config
         parts = self.parts if live and config is None else self.new_parts(chosen)
-        return Assembly(chosen, self.catalogue, parts, self.project, self.data_dir, live)
+        return Assembly(chosen, self.catalogue, parts, self._engines(parts), self.project, self.data_dir, live)
 
 
 def open_project(

@@ -21,7 +21,7 @@ from harness_core.kernel.effects import Ask, Effect, GatherContext, RunRole, Val
 from harness_core.kernel.state import OpenRequest, SessionState, Visit
 from harness_hookspecs.artifact import ArtifactType, Narrows
 from harness_hookspecs.errors import HarnessError, NotFound, PluginError, Refused, RoleError
-from harness_hookspecs.kit.canonical import canonical, digest, read_canonical
+from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.messages import Message, TextPart
 from harness_hookspecs.store import Store
@@ -32,9 +32,10 @@ from .journal import recorded_events
 from .model_handle import ModelEntry, counted_tokens
 from .perform_ask import AskSite, ask
 from .perform_attempt import attempt
-from .perform_role import RoleCallSetup, run_role
+from .perform_role import run_role
 from .perform_tool import execute
 from .perform_validate import ValidateSite, validate
+from .role_setup import RoleCallSetup
 from .services import Services
 from .session_parts import SessionParts
 
@@ -56,7 +57,6 @@ class Performer:
     ask_site: AskSite
     log_dir_made: bool = False
     known_manifests: set[str] = attrs.field(factory=set)
-    last_pack: tuple[str, Any] = ("", None)
     last_site: CallSite | None = None
     log_dir: Path = attrs.field(init=False)
 
@@ -256,8 +256,6 @@ class Performer:
     def role_setup(self, request: OpenRequest, role: Any) -> RoleCallSetup:
         """Everything a role call is made of; a replay makes it again from the record."""
         visit, stage = self._visit()
-        assert visit.pack_ref is not None
-        pack = self._pack(visit.pack_ref)
         entry = self.parts.models[stage.model.name]
         if not self.log_dir_made:
             self.services.ports.files(self.parts.logs_dir).make_directory(self.session_id)
@@ -272,10 +270,11 @@ class Performer:
             params={**self._seed(visit, entry), **stage.model.params, **(request.payload.get("params") or {})},
             attempt=visit.attempt,
             system=stage.system,
-            response_schema=None if stage.plan is not None else pack["input"].get("output_schema"),  # steps have theirs
             log_dir=self.log_dir,
             parallel_tools=self.parts.parallel_tools,
             known_manifests=self.known_manifests,
+            rules=self.parts.definition.rules,
+            engines=self.parts.engines,
         )
 
     def _seed(self, visit: Visit, entry: ModelEntry) -> dict[str, int]:
@@ -295,16 +294,10 @@ class Performer:
                 persona=visit.persona,
                 policy=self.parts.policies[visit.stage],
                 yolo=self._state.created.get("yolo", "off"),
-                tools=self.parts.toolbox.allowed(stage.allowed_tools, stage.model.capabilities),
+                tools=self.parts.toolbox.named(stage.allowed_tools),
                 output_bytes=self.parts.output_bytes,
             )
         return self.last_site
-
-    def _pack(self, ref: str) -> Any:
-        """The assembled context of the attempt, read once for all its role calls."""
-        if self.last_pack[0] != ref:
-            self.last_pack = (ref, read_canonical(self.services.loop.read_blob(ref)))
-        return self.last_pack[1]
 
     # -- validation and approval ---
 

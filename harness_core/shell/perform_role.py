@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, MutableSet, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import attrs
@@ -14,8 +13,7 @@ from harness_core.kernel.commands import RoleFailed, RoleReturned, RoleSuspended
 from harness_core.kernel.facts import Event, effect_id
 from harness_core.kernel.state import MIGRATED, OpenRequest
 from harness_hookspecs.errors import Diverged, Drift, HarnessError, RoleError, Suspend
-from harness_hookspecs.kit.canonical import canonical, digest, read_canonical
-from harness_hookspecs.kit.frozen import thaw
+from harness_hookspecs.kit.canonical import canonical, read_canonical
 from harness_hookspecs.messages import Usage
 from harness_hookspecs.role import (
     DelegateToDefault,
@@ -23,58 +21,25 @@ from harness_hookspecs.role import (
     ExecuteStepResult,
     ExecuteStepTask,
     ExecutorRole,
-    RoleHarness,
+    RoleTask,
     Scope,
     parse_result,
-    parse_task,
 )
 
-from .dispatcher import CallSite, Dispatcher
+from .dispatcher import Dispatcher
 from .journal import CallRecord, Journal
-from .manifests import MadeManifest, worker_manifest
-from .model_handle import BoundModel, ModelEntry
+from .manifests import MadeManifest, made_manifest
+from .model_handle import BoundModel
+from .no_model import NoModel
 from .perform_attempt import attempt
 from .ports import NoThread
 from .recorder import RoleCallRecorder
 from .role_context import CallContextOfRole, Durability
+from .role_setup import BoundRole, RoleCallSetup
+from .role_task import answer_schema, asks_model, limits_of, manifest_fields, output_of, place_of, task_of, tools_of
 from .services import Services
 
-__all__ = ["BoundRole", "RoleCallSetup", "run_role"]
-
-
-@attrs.frozen
-class BoundRole:
-    """A role harness as bound: who it is and whether it is the default."""
-
-    plugin: str
-    version: str
-    offer: str
-    default: bool
-    harness: RoleHarness
-    describes: DescribesPrompt | None = attrs.field(init=False)
-
-    @describes.default
-    def _find_description(self) -> DescribesPrompt | None:
-        return self.harness if isinstance(self.harness, DescribesPrompt) else None
-
-
-@attrs.frozen
-class RoleCallSetup:
-    """Everything a role call is made of, resolved by the session."""
-
-    session_id: str
-    parent_id: str | None
-    role: BoundRole
-    default_role: BoundRole | None
-    model: ModelEntry
-    site: CallSite
-    params: Mapping[str, Any]
-    attempt: int
-    system: str | None
-    response_schema: Mapping[str, Any] | None
-    log_dir: Path
-    parallel_tools: int
-    known_manifests: MutableSet[str]
+__all__ = ["run_role"]
 
 
 def run_role(
@@ -92,8 +57,19 @@ def run_role(
         Drift: The call was started with another manifest; nothing was asked.
         Diverged: The role asked something else than what is recorded, or left recorded calls unused.
     """
-    call = _RoleCall(request, setup, services, prior)
-    return call.run()
+    wire = read_canonical(services.loop.read_blob(request.payload["task_ref"]))
+    try:
+        task = task_of(wire, request.payload["role"])
+    except RoleError as error:  # nobody can run it, so nothing of it begins
+        return RoleFailed(request.payload["role_call_id"], services.recorded(error))
+    return _RoleCall(request, _Asked(wire, task), setup, services, prior).run()
+
+
+class _Asked(NamedTuple):
+    """The task as it is recorded, and as the role is given it."""
+
+    wire: Mapping[str, Any]
+    task: RoleTask
 
 
 class _Written(NamedTuple):
@@ -108,17 +84,21 @@ class _RoleCall:
     """One run of one role call."""
 
     def __init__(
-        self, request: OpenRequest, setup: RoleCallSetup, services: Services, prior: Sequence[Event]
+        self,
+        request: OpenRequest,
+        asked: _Asked,
+        setup: RoleCallSetup,
+        services: Services,
+        prior: Sequence[Event],
     ) -> None:
-        self._request, self._setup, self._services = request, setup, services
+        self._request, self._services = request, services
         payload = request.payload
         self._role_call_id = payload["role_call_id"]
-        self._task_wire = read_canonical(services.loop.read_blob(payload["task_ref"]))
-        self._task = parse_task(self._task_wire)
-        refs: dict[str, Any] = {"stage_visit_id": payload["visit_id"]}
-        if isinstance(self._task, ExecuteStepTask):
-            refs["step_path"] = self._task.step_context.step_path
-            refs["visit_index"] = self._task.step_context.visit_index
+        self._task_wire, self._task = asked
+        tools = tools_of(self._task, setup.site.tools, setup.model.capabilities)
+        self._setup = attrs.evolve(setup, site=attrs.evolve(setup.site, tools=tools))
+        self._place = place_of(self._task, request)
+        refs: dict[str, Any] = {"stage_visit_id": payload["visit_id"], **self._place.refs()}
         self._recorder = RoleCallRecorder(
             services.loop,
             services.ports,
@@ -132,14 +112,6 @@ class _RoleCall:
 
     def _make_context(self, prior: Sequence[Event]) -> CallContextOfRole:
         setup, services = self._setup, self._services
-        model = BoundModel(
-            setup.model,
-            recorder=self._recorder,
-            services=services,
-            tools=setup.site.tools,
-            routing=(setup.site.persona, setup.site.stage, setup.attempt),
-            params=setup.params,
-        )
         return CallContextOfRole(
             scope=Scope(
                 run_id=setup.session_id,
@@ -147,7 +119,7 @@ class _RoleCall:
                 role=self._request.payload["role"],
                 parent_run_id=setup.parent_id,
             ),
-            model=model,
+            model=self._model() if asks_model(self._task) else NoModel(),
             durability=Durability(self._recorder, prior, services.redactor),
             ports=services.ports,
             abort_signal=services.cancel,
@@ -156,8 +128,19 @@ class _RoleCall:
             call_recorder=self._recorder,
             parallel_tools=setup.parallel_tools,
             system=setup.system,
-            response_schema=setup.response_schema,
+            response_schema=answer_schema(self._task),
             trace=services.trace,
+        )
+
+    def _model(self) -> BoundModel:
+        setup = self._setup
+        return BoundModel(
+            setup.model,
+            recorder=self._recorder,
+            services=self._services,
+            tools=setup.site.tools,
+            routing=(setup.site.persona, setup.site.stage, setup.attempt),
+            params=setup.params,
         )
 
     # -- running ---
@@ -269,7 +252,7 @@ class _RoleCall:
     def _written(self, result: Any) -> _Written:
         """A result as it is recorded; raises for one that cannot be."""
         redactor = self._services.redactor
-        content = canonical(redactor.value(_output_of(result)))
+        content = canonical(redactor.value(output_of(result)))
         refs = tuple(redactor.value(ref.to_wire()) for ref in getattr(result, "artifact_refs", ()))
         return _Written(content, refs, self._context.model.usage())
 
@@ -324,11 +307,8 @@ class _RoleCall:
     def _manifest(
         self, role: BoundRole, delegated_by: BoundRole | None
     ) -> tuple[MadeManifest, HarnessError | None]:
-        """What this call uses; the four shapes differ, this host runs execute_step tasks."""
-        setup, payload, task = self._setup, self._request.payload, self._task
-        if not isinstance(task, ExecuteStepTask):
-            raise RoleError(f"a {task.kind} task is not run here", code="role.not_available")
-        model = self._context.model
+        """What this call uses."""
+        setup, payload, model = self._setup, self._request.payload, self._context.model
         wire: dict[str, Any] = {
             "role": payload["role"],
             "pluginId": role.plugin,
@@ -340,15 +320,13 @@ class _RoleCall:
             "tools": [tool.reference() for tool in setup.site.tools.values()],
             "skills": [],
             "mounts": [{"path": mount.path, "mode": mount.mode} for mount in self._context.mounts],
-            "limits": {"maxTurns": getattr(task.step.with_, "max_turns", None) or 0},
-            "stepPath": task.step_context.step_path,
-            "visitIndex": task.step_context.visit_index,
-            "uses": task.step.uses,
-            "stepHash": digest(self._task_wire["step"]),
+            "limits": limits_of(self._task),
+            **manifest_fields(self._task, self._task_wire, self._place),
+            **setup.run_by(self._task),
         }
         if delegated_by is not None:
             wire["delegatedFrom"] = delegated_by.plugin
-        made = partial(worker_manifest, system=setup.system, known=setup.known_manifests)
+        made = partial(made_manifest, system=setup.system, known=setup.known_manifests)
         if role.describes is None:
             return made(wire, {}), None
         what = f"the description of its prompt by role {role.offer} ({role.plugin})"
@@ -393,7 +371,3 @@ def _described(
     describes: DescribesPrompt, role: ExecutorRole, made: Callable[[Mapping[str, str]], MadeManifest]
 ) -> MadeManifest:
     return made(describes.prompt_facts(role))
-
-
-def _output_of(result: Any) -> Any:
-    return thaw(result.output if hasattr(result, "output") else result.to_wire())

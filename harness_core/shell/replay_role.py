@@ -28,8 +28,13 @@ from .session_parts import SessionParts
 __all__ = ["ENDED_FROM_OUTSIDE", "RecordedCalls", "RefusingProvider", "RefusingTools", "RoleReplay"]
 
 _CLOSING = frozenset({"harness.execute_step.succeeded", "harness.session.completed", "harness.session.failed"})
-ENDED_FROM_OUTSIDE = frozenset({"cancelled", "role.timeout", "role.not_available", MIGRATED})
-"""Codes of role calls that ended by what someone else did, or the clock."""
+ENDED_FROM_OUTSIDE = frozenset(
+    {
+        "cancelled", "engine.crash", "engine.memory", "engine.not_available", "engine.timeout", "role.timeout",
+        "role.not_available", MIGRATED,
+    }
+)  # fmt: skip
+"""Codes of role calls that ended by what someone else did, the clock or what the machine had."""
 
 
 class RefusingProvider:

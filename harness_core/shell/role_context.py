@@ -18,6 +18,7 @@ from harness_hookspecs.role import Scope, ToolOutcome
 
 from .dispatcher import Dispatcher, ToolCall
 from .model_handle import BoundModel
+from .no_model import NoModel
 from .ports import NoThread
 from .recorder import RoleCallRecorder
 from .redaction import Redactor
@@ -84,7 +85,7 @@ class CallContextOfRole:
     """Implements :class:`~harness_hookspecs.role.RoleContext`. Without a durability sink there is none (A-29)."""
 
     scope: Scope
-    model: BoundModel
+    model: BoundModel | NoModel
     durability: Durability
     ports: Ports
     abort_signal: CancelToken

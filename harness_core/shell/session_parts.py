@@ -14,8 +14,9 @@ from harness_hookspecs.approver import Approver
 from harness_hookspecs.artifact import ArtifactType
 from harness_hookspecs.validator import Validator
 
+from .engines import Engines
 from .model_handle import ModelEntry
-from .perform_role import BoundRole
+from .role_setup import BoundRole
 from .toolbox import Toolbox
 
 __all__ = ["LOGS", "NamedApprover", "NamedValidator", "SessionParts"]
@@ -60,4 +61,5 @@ class SessionParts:
     logs_dir: Path
     output_bytes: int
     parallel_tools: int
+    engines: Engines | None = None
     failures: tuple[Mapping[str, Any], ...] = ()

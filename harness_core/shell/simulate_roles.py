@@ -17,8 +17,9 @@ from .journal import recorded_events
 from .machine import SessionMachine
 from .perform import Performer
 from .perform_ask import AskSite
-from .perform_role import RoleCallSetup, run_role
+from .perform_role import run_role
 from .redaction import Redactor
+from .role_setup import RoleCallSetup
 from .services import Services
 from .session_parts import SessionParts
 from .simulate_answers import Answers, RecordedProvider, RecordedTime, RecordedTools

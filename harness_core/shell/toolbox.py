@@ -73,12 +73,16 @@ class Toolbox:
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools = {tool.name: tool for tool in tools}
 
-    def allowed(self, names: Sequence[str], capabilities: frozenset[str]) -> Mapping[str, Tool]:
-        """The tools of a stage: named itself or by its set, and the model can use it (B-47, B-111)."""
+    def named(self, names: Sequence[str]) -> Mapping[str, Tool]:
+        """The tools of a stage: named itself or by its set (B-47)."""
         return {
-            name: tool
-            for name, tool in sorted(self._tools.items())
-            if (name in names or tool.set_name in names) and capabilities.issuperset(tool.spec.requires)
+            name: tool for name, tool in sorted(self._tools.items()) if name in names or tool.set_name in names
+        }
+
+    def allowed(self, names: Sequence[str], capabilities: frozenset[str]) -> Mapping[str, Tool]:
+        """Those of them that a model can use (B-111)."""
+        return {
+            name: tool for name, tool in self.named(names).items() if capabilities.issuperset(tool.spec.requires)
         }
 
     @staticmethod

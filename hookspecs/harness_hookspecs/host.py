@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, runt
 
 if TYPE_CHECKING:
     from .artifact import ArtifactType
+    from .engine import Engine
     from .rules import Rules
     from .store import Store, StoredEvent
 
@@ -310,7 +311,17 @@ class ToolHost(KindHost, Protocol):
 
 
 class RoleHost(KindHost, Protocol):
-    """For kind ``role``."""
+    """For kind ``role``: what runs steps that ask no model. Both are pure, so neither leaves a trace of its own."""
+
+    def rules(self) -> Rules:
+        """The rules engine of the host; raises ``PluginError`` where there is none."""
+
+    def engine(self, name: str | None = None) -> Engine:
+        """The engine of that name, without one the engine that is usual here; built at its first use.
+
+        Raises:
+            PluginError: ``engine.not_available`` where nothing runs the code; its hint says what to install.
+        """
 
 
 class ExecutorHost(KindHost, Protocol):

@@ -77,7 +77,7 @@ class WorkerManifest(_Manifest):
 
 
 class FixerManifest(_Manifest):
-    """Of a ``fix_step`` call."""
+    """Of a ``fix_step`` call; ``engine`` is what the host runs the repaired source in."""
 
     role: Literal["fixer"] = "fixer"
     workflow_version_id: Maybe[Name] = None
@@ -86,6 +86,7 @@ class FixerManifest(_Manifest):
     error_digest: Digest
     prior_fix_attempts: Count
     max_attempts: PositiveCount
+    engine: Maybe[Name] = None
 
 
 Manifest = Annotated[

@@ -110,9 +110,6 @@ def _host(offer: Offer[Any], folder: Path) -> PartHost:
     def no_artifact(name: str) -> Any:
         raise NotFound(f"there is no artifact {name} here")
 
-    def no_rules() -> Any:
-        raise NotFound("there are no rules here")
-
     folders = [folder / name for name in ("project", "state", "data")]
     for one in folders:
         one.mkdir()
@@ -127,5 +124,4 @@ def _host(offer: Offer[Any], folder: Path) -> PartHost:
         terminal=None,
         redactor=Redactor(),
         find_artifact=no_artifact,
-        find_rules=no_rules,
     )

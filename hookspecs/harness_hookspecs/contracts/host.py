@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_hookspecs.errors import NotFound
+from harness_hookspecs.errors import NotFound, PluginError
 from harness_hookspecs.host import CancelToken
 
 from .waiting import FakeTask, FakeWaiting
@@ -21,6 +21,8 @@ from .world import FakeFiles, FakeProcesses
 
 if TYPE_CHECKING:
     from harness_hookspecs.artifact import ArtifactType
+    from harness_hookspecs.engine import Engine
+    from harness_hookspecs.rules import Rules
 
 __all__ = ["START", "FakeClock", "FakeHost", "FakeIds", "FakePorts", "FakeRandom"]
 
@@ -128,6 +130,8 @@ class FakeHost:
         artifact_types: What ``artifact_type`` finds, by name.
         entry_name: The model entry a provider is built for.
         terminal: File descriptors of the person's terminal, where there is one.
+        rules: The rules engine, where there is one.
+        engines: What ``engine`` finds, by name; the first is the usual one.
     """
 
     def __init__(
@@ -138,6 +142,8 @@ class FakeHost:
         artifact_types: Mapping[str, ArtifactType] | None = None,
         entry_name: str = "model",
         terminal: tuple[int, int] | None = None,
+        rules: Rules | None = None,
+        engines: Mapping[str, Engine] | None = None,
     ) -> None:
         self.ports = FakePorts()
         self.project_dir = folder / "project"
@@ -149,6 +155,7 @@ class FakeHost:
         self.terminal = terminal
         self._secrets = dict(secrets or {})
         self._artifact_types = dict(artifact_types or {})
+        self._rules, self._engines = rules, dict(engines or {})
 
     def secret(self, reference: str) -> str:
         """The secret of that reference."""
@@ -161,3 +168,17 @@ class FakeHost:
         if name not in self._artifact_types:
             raise NotFound("There is no such artifact type.", where=name)
         return self._artifact_types[name]
+
+    def rules(self) -> Rules:
+        """The rules engine."""
+        if self._rules is None:
+            raise PluginError("There is no rules engine.", code="plugin.missing")
+        return self._rules
+
+    def engine(self, name: str | None = None) -> Engine:
+        """The engine of that name, or the first."""
+        found = self._engines.get(name) if name else next(iter(self._engines.values()), None)
+        if found is None:
+            hint = "install harness-engine-monty"
+            raise PluginError(f"There is no engine {name or ''}".rstrip() + ".", code="engine.not_available", hint=hint)
+        return found

@@ -23,7 +23,7 @@ def harness_provide_roles() -> list[Offer[Any]]:
 def _build(settings: Any, host: Any) -> Any:
     from .role import WorkflowRole
 
-    return WorkflowRole(settings if settings is not None else _settings()())
+    return WorkflowRole(settings if settings is not None else _settings()(), host)
 
 
 def _settings() -> type[WorkflowRoleSettings]:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from harness_hookspecs.errors import CodecError
 from harness_hookspecs.kit import codec
-from harness_hookspecs.kit.json_schema import compiled_schema, faults
+from harness_hookspecs.kit.step_output import finding, schema_findings
 from harness_hookspecs.workflow import StepOutput
 
 from .schema_line import schema_line
 
-__all__ = ["Answer", "asked_for", "read_answer", "schema_of"]
-
-_MAX_FINDINGS: Final = 10
-_MAX_MESSAGE_CHARACTERS: Final = 200
-_KEPT_SCHEMAS: Final = 64
+__all__ = ["Answer", "asked_for", "read_answer"]
 
 
 class Answer(NamedTuple):
@@ -26,13 +21,6 @@ class Answer(NamedTuple):
     value: Any
     stripped: tuple[str, ...] = ()
     findings: tuple[dict[str, str], ...] = ()
-
-
-def schema_of(output: StepOutput, narrowed: Mapping[str, Any] | None) -> Any:
-    """The schema an answer must satisfy: the one narrowed for this visit, else the step's own, else None."""
-    if output.mode == "choice":
-        return {"enum": list(output.values or ())}
-    return narrowed if narrowed is not None else output.schema_
 
 
 def asked_for(output: StepOutput, schema: Any) -> str | None:
@@ -49,14 +37,14 @@ def asked_for(output: StepOutput, schema: Any) -> str | None:
 def read_answer(text: str, output: StepOutput, schema: Any) -> Answer:
     """Read an answer by the output's mode and validate it; nothing is guessed or mended."""
     if not text.strip():
-        return Answer(None, findings=(_finding("output.empty", "", "The answer is empty"),))
+        return Answer(None, findings=(finding("output.empty", "", "The answer is empty"),))
     if output.mode == "choice":
         return _choice(text, output.values or ())
     try:
         value, stripped = _parsed(text, output.mode)
     except CodecError as error:
-        return Answer(None, findings=(_finding(error.code, "", error.message),))
-    return Answer(value, stripped, tuple(_invalid(value, schema)))
+        return Answer(None, findings=(finding(error.code, "", error.message),))
+    return Answer(value, stripped, tuple(schema_findings(value, schema)))
 
 
 def _parsed(text: str, mode: str) -> tuple[Any, tuple[str, ...]]:
@@ -74,25 +62,4 @@ def _choice(text: str, values: tuple[str, ...]) -> Answer:
     exact = [value for value in values if value == text.strip()]
     if len(exact or found) == 1:
         return Answer((exact or found)[0])
-    return Answer(None, findings=(_finding("output.choice", "", f"Not exactly one of {', '.join(values)}"),))
-
-
-def _invalid(value: Any, schema: Any) -> Iterator[dict[str, str]]:
-    if schema is None or schema is True:
-        return
-    if schema is False:
-        yield _finding("output.schema", "", "No answer is allowed here")
-        return
-    compiled = _compiled(codec.dumps(schema))
-    for fault in faults(compiled, value, at_most=_MAX_FINDINGS, longest=_MAX_MESSAGE_CHARACTERS):
-        yield _finding("output.schema", fault.pointer, fault.message)
-
-
-@lru_cache(maxsize=_KEPT_SCHEMAS)
-def _compiled(schema: bytes) -> Any:
-    return compiled_schema(codec.loads_trusted(schema))
-
-
-def _finding(code: str, pointer: str, message: str) -> dict[str, str]:
-    text = message if len(message) <= _MAX_MESSAGE_CHARACTERS else message[:_MAX_MESSAGE_CHARACTERS] + "... (cut)"
-    return {"code": code, "severity": "error", "path": pointer, "message": text}
+    return Answer(None, findings=(finding("output.choice", "", f"Not exactly one of {', '.join(values)}"),))

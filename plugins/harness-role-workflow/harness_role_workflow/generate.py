@@ -12,11 +12,12 @@ from typing import Any
 
 from harness_hookspecs.errors import RoleError
 from harness_hookspecs.kit import codec
+from harness_hookspecs.kit.step_output import schema_of
 from harness_hookspecs.messages import ChatInput, Message, OracleResponse, RefusalPart, ToolCallRequest
 from harness_hookspecs.role import ExecuteStepTask, RoleContext, ToolOutcome
 from harness_hookspecs.workflow import AiGenerateStep
 
-from .answer import Answer, asked_for, read_answer, schema_of
+from .answer import Answer, asked_for, read_answer
 from .conversation import assistant, calls_of, correction, opening, results
 from .prompt import prompt_parts, prompt_text, system_texts
 from .settings import WorkflowRoleSettings

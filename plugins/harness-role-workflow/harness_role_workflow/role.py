@@ -3,60 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any
 
 from harness_hookspecs.errors import RoleError
+from harness_hookspecs.host import RoleHost
 from harness_hookspecs.role import (
     BoundTool,
     ExecuteStepResult,
     ExecuteStepTask,
     ExecutorRole,
+    OrchestrateTask,
     PromptPart,
     RoleContext,
     RoleResult,
     RoleTask,
 )
-from harness_hookspecs.workflow import AiGenerateStep, ParallelStep
+from harness_hookspecs.workflow import AiGenerateStep, CodeRunStep, DecisionStep, ToolCallStep
 
 from .addenda import ADDENDA
+from .code_run import run_step
+from .decision import decide
 from .generate import generate
 from .prompt import PROMPT_TEMPLATE_VERSION, label_text, prompt_parts
 from .settings import WorkflowRoleSettings
+from .tool_call import call_tool
 
 __all__ = ["WorkflowRole"]
 
-_COMING: Final[Mapping[str, str]] = {
-    "plan": "plans come with harness-executor-workflow",
-    "orchestrate": "orchestration comes with harness-executor-orchestrate",
-    "fix_step": "the fixer comes with an engine, harness-engine-monty",
-    "code.run": "code steps come with an engine, harness-engine-monty",
-    "tool.call": "tool steps come with harness-executor-workflow",
-    "decision": "decisions come with harness-executor-workflow",
-}
-
 
 class WorkflowRole:
-    """The default role harness; it never delegates. Of the steps, ``ai.generate`` is carried out in this version."""
+    """The default role harness; it never delegates. All but an orchestration is carried out in this version.
 
-    def __init__(self, settings: WorkflowRoleSettings | None = None) -> None:
-        self._settings = settings or WorkflowRoleSettings()
+    Args:
+        settings: Its bounds.
+        host: Hands over what runs steps without a model: the rules engine, and engines of code.
+    """
+
+    def __init__(self, settings: WorkflowRoleSettings | None = None, host: RoleHost | None = None) -> None:
+        self._settings, self._host = settings or WorkflowRoleSettings(), host
 
     def run(self, task: RoleTask, ctx: RoleContext) -> RoleResult:
         """Run one task; see :class:`harness_hookspecs.role.RoleHarness`.
 
         Raises:
             RoleError: ``role.parallel`` for a parallel step, ``role.not_available`` for what this version does not do,
-                or as :func:`~harness_role_workflow.generate.generate` says.
+                or as the module of the task's kind or of the step's type says.
+            PluginError: ``engine.not_available``: nothing that is installed runs the code of a step.
         """
+        if isinstance(task, OrchestrateTask):
+            raise _not_available("orchestrate", "a session cannot begin child sessions yet")
         if not isinstance(task, ExecuteStepTask):
-            raise _not_available(task.kind)
+            raise _not_available(task.kind, "it is not written yet")
+        return ExecuteStepResult(output=self._output(task, ctx), artifact_refs=())
+
+    def _output(self, task: ExecuteStepTask, ctx: RoleContext) -> Any:
         step = task.step
-        if isinstance(step, ParallelStep):
-            message = "A parallel step is no task of a role: fan-out belongs to the runtime."
-            raise RoleError(message, code="role.parallel", step=step.id)
-        if not isinstance(step, AiGenerateStep):
-            raise _not_available(step.uses)
-        return ExecuteStepResult(output=generate(task, step, ctx, self._settings), artifact_refs=())
+        if isinstance(step, AiGenerateStep):
+            return generate(task, step, ctx, self._settings)
+        if isinstance(step, ToolCallStep):
+            return call_tool(task, step, ctx)
+        if isinstance(step, DecisionStep):
+            return decide(task, step, self._given("decision").rules())
+        if isinstance(step, CodeRunStep):
+            return run_step(task, step, ctx, self._given("code.run").engine(step.with_.engine))
+        message = "A parallel step is no task of a role: fan-out belongs to the runtime."
+        raise RoleError(message, code="role.parallel", step=step.id)
+
+    def _given(self, what: str) -> RoleHost:
+        if self._host is None:
+            raise _not_available(what, "it was built without a host")
+        return self._host
 
     def prompt_facts(self, role: ExecutorRole) -> Mapping[str, str]:
         """What stands of the prompt in the manifest; see :class:`harness_hookspecs.role.DescribesPrompt`."""
@@ -73,6 +89,6 @@ class WorkflowRole:
         return label_text(role, text)
 
 
-def _not_available(what: str) -> RoleError:
-    message = f"This version of harness-role-workflow does not do {what}: {_COMING[what]}."
+def _not_available(what: str, why: str) -> RoleError:
+    message = f"This version of harness-role-workflow does not do {what}: {why}."
     return RoleError(message, code="role.not_available", hint="bind another role harness to it in harness.yaml")

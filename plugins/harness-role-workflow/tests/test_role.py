@@ -319,13 +319,15 @@ def test_a_parallel_step_is_refused_with_the_reason() -> None:
     assert "fan-out belongs to the runtime" in error.message
 
 
-def test_what_this_version_does_not_do_says_what_brings_it() -> None:
-    step = {"id": "get", "uses": "tool.call", "with": {"tool": "look"}, "output": {"mode": "json"}}
-    where = {"stepPath": "get", "visitIndex": 0}
-    task = parse_task({"kind": "execute_step", "step": step, "stepInput": None, "stepContext": where})
-    error = failure(FakeRoleContext(), task)
+def test_what_this_version_does_not_do_says_why() -> None:
+    definition = {
+        "workflowId": "w", "name": "w", "definitionHash": "a" * 64, "inputSchema": True, "outputSchema": True,
+        "modelSlots": {}, "tools": [], "permissions": {"models": [], "tools": []}, "planner": {"maxRepairs": 0},
+        "workers": {}, "memory": [], "limits": {},
+    }  # fmt: skip
+    error = failure(FakeRoleContext(), parse_task({"kind": "orchestrate", "available": [definition], "input": None}))
     assert error.code == "role.not_available"
-    assert "harness-executor-workflow" in error.message
+    assert "child sessions" in error.message
 
 
 def test_settings_and_manifest_say_the_same() -> None:

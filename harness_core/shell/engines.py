@@ -1,0 +1,78 @@
+"""What is installed to evaluate rules and to run code in, the one that a session uses out, built at its first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import attrs
+
+from harness_hookspecs.errors import PluginError
+
+from .parts import Need, Parts
+from .plugins.catalogue import Catalogue
+
+if TYPE_CHECKING:  # the models of every task and message come with an engine's protocol
+    from harness_hookspecs.engine import Engine
+    from harness_hookspecs.host import WaitLock
+    from harness_hookspecs.rules import Rules
+
+__all__ = ["BoundEngine", "Engines"]
+
+
+class BoundEngine(NamedTuple):
+    """An engine and what manifests call it: its name and the version of its plugin."""
+
+    label: str
+    engine: Engine
+
+
+@attrs.frozen
+class Engines:
+    """Finds both among the parts of a session. Steps of code may run side by side, so they find theirs one by one."""
+
+    catalogue: Catalogue
+    parts: Parts
+    lock: WaitLock
+
+    def rules(self) -> Rules:
+        """The rules engine.
+
+        Raises:
+            PluginError: There is none, or none of several is the default (``plugin.missing``), or it is broken.
+        """
+        offers = self.catalogue.offers_of("rules")
+        out = [] if offers else self.catalogue.offers_out("rules")[:1]  # which says why there is none
+        defaults = [one for one in offers if one.provided.default] or offers or out
+        if len(defaults) != 1:
+            names = ", ".join(one.provided.name for one in offers) or "none"
+            raise PluginError(f"exactly one rules engine is needed, found: {names}", code="plugin.missing")
+        rules: Rules = self.parts.get(Need("rules", defaults[0].provided.name))
+        return rules
+
+    def code(self, name: str | None = None) -> BoundEngine:
+        """The engine of that name; without one the default, or the only one that is installed.
+
+        Raises:
+            PluginError: ``engine.not_available``: nothing that is installed runs the code, or several might; else as
+                building it says.
+        """
+        need = Need("engine", name or self._usual(), where="the step's engine" if name else None)
+        if name and not self.catalogue.providers_of("engine", name):
+            raise _not_available(f"no installed plugin offers the engine {name}")
+        with self.lock:
+            part = self.parts.part(need)
+        return BoundEngine(f"{need.key[1]}@{part.plugin_version}", part.thing)
+
+    def _usual(self) -> str:
+        offers = self.catalogue.offers_of("engine")
+        found = [one for one in offers if one.provided.default] or offers
+        if len(found) == 1:
+            return found[0].provided.name
+        if not found:
+            raise _not_available("no installed plugin runs code")
+        names = ", ".join(one.provided.name for one in found)
+        raise _not_available(f"several engines might run the code: {names}", hint="name one in the step: with.engine")
+
+
+def _not_available(said: str, *, hint: str = "install harness-engine-monty") -> PluginError:
+    return PluginError(said, code="engine.not_available", hint=hint)

@@ -1,0 +1,67 @@
+"""What a role call is made of, as the session resolves it: who answers, with which model, from where, how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableSet
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from harness_hookspecs.errors import PluginError
+from harness_hookspecs.role import DescribesPrompt, ExecuteStepTask, FixStepTask, RoleHarness, RoleTask
+from harness_hookspecs.rules import Rules
+from harness_hookspecs.workflow import CodeRunStep, DecisionStep
+
+from .dispatcher import CallSite
+from .engines import Engines
+from .model_handle import ModelEntry
+
+__all__ = ["BoundRole", "RoleCallSetup"]
+
+
+@attrs.frozen
+class BoundRole:
+    """A role harness as bound: who it is and whether it is the default."""
+
+    plugin: str
+    version: str
+    offer: str
+    default: bool
+    harness: RoleHarness
+    describes: DescribesPrompt | None = attrs.field(init=False)
+
+    @describes.default
+    def _find_description(self) -> DescribesPrompt | None:
+        return self.harness if isinstance(self.harness, DescribesPrompt) else None
+
+
+@attrs.frozen
+class RoleCallSetup:
+    """Everything a role call is made of, resolved by the session."""
+
+    session_id: str
+    parent_id: str | None
+    role: BoundRole
+    default_role: BoundRole | None
+    model: ModelEntry
+    site: CallSite
+    params: Mapping[str, Any]
+    attempt: int
+    system: str | None
+    log_dir: Path
+    parallel_tools: int
+    known_manifests: MutableSet[str]
+    rules: Rules
+    engines: Engines | None = None
+
+    def run_by(self, task: RoleTask) -> dict[str, str]:
+        """What runs a step that asks no model, as its manifest names it; nothing where nothing does."""
+        step = task.step if isinstance(task, ExecuteStepTask | FixStepTask) else None
+        if isinstance(step, DecisionStep):
+            return {"rules": self.rules.version}
+        if isinstance(step, CodeRunStep) and self.engines is not None:
+            with suppress(PluginError):  # whoever needs it will say so
+                return {"engine": self.engines.code(step.with_.engine).label}
+        return {}

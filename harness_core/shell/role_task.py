@@ -1,0 +1,180 @@
+"""A role call's task in, what the host itself must know of it out: who may run it, its tools, its manifest's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from harness_core.kernel.state import OpenRequest
+from harness_hookspecs.errors import RoleError
+from harness_hookspecs.kit.canonical import digest
+from harness_hookspecs.kit.frozen import thaw
+from harness_hookspecs.role import (
+    ExecuteStepResult,
+    ExecuteStepTask,
+    FixStepTask,
+    OrchestrateResult,
+    OrchestrateTask,
+    PlanTask,
+    RoleResult,
+    RoleTask,
+    parse_task,
+    role_of,
+)
+from harness_hookspecs.workflow import AiGenerateStep, CodeRunStep, DecisionStep, Fixer, ParallelStep, ToolCallStep
+
+from .toolbox import Tool
+
+__all__ = [
+    "Place",
+    "answer_schema",
+    "asks_model",
+    "fixer_of",
+    "limits_of",
+    "manifest_fields",
+    "output_of",
+    "place_of",
+    "task_of",
+    "tools_of",
+]
+
+_ASKS_NO_MODEL: Final = (CodeRunStep, DecisionStep, ToolCallStep)
+
+
+class Place(NamedTuple):
+    """Where in its run a call stands; a plan and an orchestration stand at no step."""
+
+    step_path: str | None
+    visit_index: int
+
+    def refs(self) -> dict[str, Any]:
+        """What stands of it in the envelope of the call's events."""
+        return {} if self.step_path is None else {"step_path": self.step_path, "visit_index": self.visit_index}
+
+
+def task_of(wire: Any, role: str) -> RoleTask:
+    """The task of a call; raises for one that nobody may run under that role.
+
+    Raises:
+        RoleError: ``role.invalid_task``: it is no task; ``role.parallel``: it is the runtime's; ``role.task_mismatch``:
+            it runs under another role (A-20, A-57); ``fixer.not_opted_in``: its step is not to be repaired (A-44).
+    """
+    try:
+        task = parse_task(wire)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        message = f"what the executor asks for is no task: {where + ': ' if where else ''}{first['msg']}"
+        raise RoleError(message, code="role.invalid_task") from error
+    if isinstance(task, ExecuteStepTask) and isinstance(task.step, ParallelStep):
+        message = "a parallel step is no task of a role: fan-out belongs to the runtime"
+        raise RoleError(message, code="role.parallel", step=task.step.id)
+    if role_of(task) != role:
+        raise RoleError(f"a {task.kind} task of this kind runs under {role_of(task)}, not {role}", code=_MISMATCH)
+    if isinstance(task, FixStepTask):
+        fixer_of(task)
+    return task
+
+
+_MISMATCH: Final = "role.task_mismatch"
+
+
+def fixer_of(task: FixStepTask) -> tuple[CodeRunStep, Fixer]:
+    """The code step to repair and who may; raises ``fixer.not_opted_in`` where the step has said of nobody that he
+    may."""
+    step = task.step
+    fixer = step.on_failure.fixer if isinstance(step, CodeRunStep) and step.on_failure is not None else None
+    if fixer is None or not isinstance(step, CodeRunStep):
+        message = f"step {step.id} has no fixer: only a code step with onFailure.fixer is repaired"
+        raise RoleError(message, code="fixer.not_opted_in", step=step.id)
+    return step, fixer
+
+
+def place_of(task: RoleTask, request: OpenRequest) -> Place:
+    """Where the call stands: what the step itself says, for a repair what the executor said."""
+    if isinstance(task, ExecuteStepTask):
+        return Place(task.step_context.step_path, task.step_context.visit_index)
+    if isinstance(task, FixStepTask):
+        return Place(request.step_path or task.step.id, request.visit_index)
+    return Place(request.step_path, request.visit_index)
+
+
+def asks_model(task: RoleTask) -> bool:
+    """Whether there is a model in the call: a step of code, a tool call and a decision have none (A-42)."""
+    return not (isinstance(task, ExecuteStepTask) and isinstance(task.step, _ASKS_NO_MODEL))
+
+
+def tools_of(task: RoleTask, tools: Mapping[str, Tool], capabilities: Collection[str]) -> Mapping[str, Tool]:
+    """The tools of a call, of all that its stage allows: those that its task names, and no others.
+
+    What a tool requires of a model binds a model that is to call it; code calls whatever it names.
+    """
+    named = {name.replace(".", "_") for name in _named(task)}
+    by_model = isinstance(task, ExecuteStepTask) and isinstance(task.step, AiGenerateStep)
+    found = {
+        name: tool
+        for name, tool in tools.items()
+        if name in named and not (by_model and set(tool.spec.requires).difference(capabilities))
+    }
+    return tools if len(found) == len(tools) else found
+
+
+def _named(task: RoleTask) -> Collection[str]:
+    if isinstance(task, PlanTask):
+        return [tool.name for tool in task.workflow_snapshot.tools]
+    if isinstance(task, OrchestrateTask):
+        return ()
+    step = task.step
+    if isinstance(step, ToolCallStep):
+        return (step.with_.tool,)
+    return step.with_.tools or () if isinstance(step, AiGenerateStep | CodeRunStep) else ()
+
+
+def answer_schema(task: RoleTask) -> Mapping[str, Any] | None:
+    """The schema of what a model answers: the step's own, as its executor has it for this visit."""
+    if not isinstance(task, ExecuteStepTask) or not isinstance(task.step, AiGenerateStep):
+        return None
+    schema = task.step.output.schema_
+    return schema if isinstance(schema, Mapping) else None
+
+
+def limits_of(task: RoleTask) -> dict[str, Any]:
+    """The bounds of a call as its manifest has them; 0 turns: the role's own setting."""
+    if isinstance(task, ExecuteStepTask) and isinstance(task.step, AiGenerateStep):
+        return {"maxTurns": task.step.with_.max_turns or 0}
+    return {}
+
+
+def output_of(result: RoleResult) -> Any:
+    """What an executor is told of a result: a step's and an orchestration's output, all of a plan and of a repair."""
+    if isinstance(result, ExecuteStepResult | OrchestrateResult):
+        return thaw(result.output)
+    return thaw(result.to_wire())
+
+
+def manifest_fields(task: RoleTask, wire: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """What the manifest of the task's shape has beside what is common to all four (A-57)."""
+    if isinstance(task, PlanTask):
+        outer = wire.get("outerLoopContext")
+        found = {"definitionHash": task.workflow_snapshot.definition_hash}
+        return found if outer is None else {**found, "outerLoopHash": digest(outer)}
+    if isinstance(task, OrchestrateTask):
+        return {"availableHashes": [one.definition_hash for one in task.available], "toolsProvided": []}
+    where = {"stepPath": place.step_path}
+    if isinstance(task, FixStepTask):
+        step, fixer = fixer_of(task)
+        return {
+            **where,
+            "sourceHash": digest(step.with_.source),
+            "errorDigest": digest(wire["originalAttemptError"]),
+            "priorFixAttempts": task.prior_fix_attempts,
+            "maxAttempts": fixer.max_attempts,
+        }
+    return {
+        **where,
+        "visitIndex": place.visit_index,
+        "uses": task.step.uses,
+        "stepHash": digest(wire["step"]),
+    }

@@ -1,0 +1,44 @@
+"""A ``tool.call`` step: its rendered arguments go in, the result of its one tool call comes out; no model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness_hookspecs.errors import RoleError
+from harness_hookspecs.kit.canonical import canonical
+from harness_hookspecs.kit.code_step import tool_of
+from harness_hookspecs.kit.frozen import thaw
+from harness_hookspecs.kit.step_output import held
+from harness_hookspecs.role import ExecuteStepTask, RoleContext
+from harness_hookspecs.workflow import ToolCallStep
+
+__all__ = ["call_tool"]
+
+
+def call_tool(task: ExecuteStepTask, step: ToolCallStep, ctx: RoleContext) -> Any:
+    """Call the step's tool once, by code, and hold the result to the step's output contract.
+
+    Args:
+        task: Its input is the arguments; none is no arguments.
+        step: The step.
+        ctx: Has the tool.
+
+    Returns:
+        The result; for an output of mode text anything but a text as canonical JSON, as a template would write it.
+
+    Raises:
+        RoleError: ``tool.unknown``, ``tool.invalid_args`` or ``role.output_invalid``.
+        ToolError: As the call failed or was denied.
+        Suspend: Somebody must decide first.
+    """
+    tool = tool_of(ctx.tools, step.with_.tool)
+    args = {} if task.step_input is None else thaw(task.step_input)
+    if not isinstance(args, Mapping):
+        message = f"The arguments of {step.with_.tool} are no object."
+        raise RoleError(message, code="tool.invalid_args", tool=step.with_.tool)
+    ctx.abort_signal.raise_if_cancelled()
+    result = tool.execute(args)
+    if step.output.mode == "text" and not isinstance(result, str):
+        result = canonical(result).decode()
+    return held(step.output, result)
