@@ -36,7 +36,7 @@ def _replay(store: Store, folder: Path) -> None:
     events = list(store.read(STREAM))
     machine = SessionMachine(SESSION_ID, parts.definition, store.blob)
     same: Any = lambda event: parts  # noqa: E731  # nothing was migrated
-    site = RoleReplay(SESSION_ID, parts, machine, make_ports("inline"), Redactor(), same)
+    site = RoleReplay(SESSION_ID, parts, machine, make_ports("inline"), Redactor(), same, store)
     report = replay_control(events, machine, site)
     assert report.equal, report.diverged
     assert report.roles_entered == ROLE_CALLS

@@ -162,6 +162,7 @@ class Visit:
     facts_ref: str | None = None
     requested: dict[str, str] = attrs.Factory(dict)  # request id -> role call id
     outcomes: list[dict[str, Any]] = attrs.Factory(list)
+    repaired: list[str] = attrs.Factory(list)  # step paths at which a fixer was asked
     artifact_id: str | None = None
     artifact_type: str | None = None
     output_ref: str | None = None

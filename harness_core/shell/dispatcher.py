@@ -132,12 +132,12 @@ class Dispatcher:
     def _recorded(self, call: ToolCall, record: CallRecord) -> ToolOutcome:
         assert record.ended is not None
         if record.ended_type == "harness.tool_call.succeeded":
-            return ToolOutcome(call.call_id, True, self._result(call, record.ended))
+            return ToolOutcome(call.call_id, True, self.recorded_result(call.caller, record.ended))
         return self._shown(call, record.ended["error"])
 
-    def _result(self, call: ToolCall, ended: Mapping[str, Any]) -> Any:
+    def recorded_result(self, caller: str, ended: Mapping[str, Any]) -> Any:
         """A recorded result: code is given the whole of a long one, a model what the log shows of it."""
-        if call.caller == "code" and "resultRef" in ended:
+        if caller == "code" and "resultRef" in ended:
             return loads_trusted(self._recorder.read_blob(ended["resultRef"]))
         return thaw(ended["result"])
 

@@ -27,6 +27,7 @@ from harness_hookspecs.messages import Message, TextPart
 from harness_hookspecs.store import Store
 
 from .dispatcher import CallSite
+from .earlier_calls import Earlier, earlier_results
 from .gather import Gathered, GatherSite, gather
 from .journal import recorded_events
 from .model_handle import ModelEntry, counted_tokens
@@ -275,7 +276,14 @@ class Performer:
             known_manifests=self.known_manifests,
             rules=self.parts.definition.rules,
             engines=self.parts.engines,
+            earlier=self._earlier(request, visit),
         )
+
+    def _earlier(self, request: OpenRequest, visit: Visit) -> Earlier:
+        if request.step_path not in visit.repaired:
+            return {}
+        self.services.loop.flush()  # what ended before it was asked for may not be in the store yet
+        return earlier_results(self.store, self.stream, request, visit)
 
     def _seed(self, visit: Visit, entry: ModelEntry) -> dict[str, int]:
         """The sampler's seed where the model's entry has none: the session's, and another one for each attempt, since

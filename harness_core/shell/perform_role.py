@@ -21,6 +21,8 @@ from harness_hookspecs.role import (
     ExecuteStepResult,
     ExecuteStepTask,
     ExecutorRole,
+    FixStepResult,
+    FixStepTask,
     RoleTask,
     Scope,
     parse_result,
@@ -32,6 +34,7 @@ from .manifests import MadeManifest, made_manifest
 from .model_handle import BoundModel
 from .no_model import NoModel
 from .perform_attempt import attempt
+from .perform_fix import fix_error, recomputed
 from .ports import NoThread
 from .recorder import RoleCallRecorder
 from .role_context import CallContextOfRole, Durability
@@ -130,6 +133,7 @@ class _RoleCall:
             system=setup.system,
             response_schema=answer_schema(self._task),
             trace=services.trace,
+            earlier=setup.earlier,
         )
 
     def _model(self) -> BoundModel:
@@ -192,7 +196,7 @@ class _RoleCall:
             return self._suspended(recorder.closed)
         error = recorder.ending(error)
         if error is not None:
-            return self._failed(error)
+            return self._failed(fix_error(self._task, error))
         recorder.check_manifest()
         unused = recorder.journal.first_unused()
         if unused is not None:
@@ -246,8 +250,25 @@ class _RoleCall:
         if kind != self._task.kind:
             message = f"a {self._task.kind} task was answered with a {kind} result"
             return None, RoleError(message, code="role.result_kind_mismatch")
+        if isinstance(self._task, FixStepTask) and isinstance(result, FixStepResult):
+            result, error = self._recomputed(result, self._task)
+            if error is not None or self._recorder.closed is not None:
+                return None, error
         written = attempt(self._written, result, what=f"the result of role {self._setup.role.offer}")
         return written.value, written.error
+
+    def _recomputed(
+        self, claim: FixStepResult, task: FixStepTask
+    ) -> tuple[FixStepResult | None, HarnessError | None]:
+        """What the repaired source gives; nobody believes the one who repaired it."""
+        engines, context, place = self._setup.engines, self._context, self._place
+        try:
+            done = attempt(
+                recomputed, claim, task, context, engines, place, what="the engine", passing=(Suspend, NoThread)
+            )
+        except Suspend:
+            return None, None
+        return done.value, done.error
 
     def _written(self, result: Any) -> _Written:
         """A result as it is recorded; raises for one that cannot be."""

@@ -14,6 +14,7 @@ from harness_hookspecs.errors import Diverged, ProviderError, ToolError
 from harness_hookspecs.host import Ports
 from harness_hookspecs.messages import OracleResponse
 from harness_hookspecs.provider import CallContext, ModelRequest
+from harness_hookspecs.store import Store
 from harness_hookspecs.tool import ToolContext, ToolResult, ToolSpec
 
 from .deadlines import Deadlines
@@ -102,6 +103,7 @@ class RoleReplay:
     ports: Ports
     redactor: Redactor
     parts_under: Callable[[Event], SessionParts]
+    store: Store  # read for what code was given before a repair; a call's own events are at hand
 
     def migrate(self, event: Event) -> None:
         """Go on as ``config.migrated`` says."""
@@ -131,10 +133,9 @@ class RoleReplay:
             lambda chunk: None,
             ActiveTime(self.ports),
         )
-        store: Any = None  # a role call reads its own events there, and those are at hand
         site = AskSite(self.session_id, (), 0.0, "deny", False, token, lambda approval_id, body: None)
         stream = f"session:{self.session_id}"
-        performer = Performer(self.session_id, stream, self.parts, services, store, site, log_dir_made=True)
+        performer = Performer(self.session_id, stream, self.parts, services, self.store, site, log_dir_made=True)
         payload = request.payload
         role = self.parts.roles.get((payload["role"], payload["persona"]))
         if role is None:

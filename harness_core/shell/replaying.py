@@ -185,6 +185,7 @@ def _replay_decisions(
         make_ports("inline"),
         opened.redactor,
         lambda event: parts_of(_config(store, event.payload["content_ref"])),
+        store,
     )
     report = replay_control(events, machine, site)
     found = report.diverged
@@ -227,6 +228,7 @@ def _simulate(opened: Opened, store: Store, session_id: str, events: list[Stored
             ports,
             opened.redactor,
             lambda event: parts_of(_config(store, event.payload["content_ref"])),
+            store,
         )
         return replay_simulated(events, machine, site, ports)
 

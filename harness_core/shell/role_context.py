@@ -17,6 +17,7 @@ from harness_hookspecs.messages import ToolCallRequest
 from harness_hookspecs.role import Scope, ToolOutcome
 
 from .dispatcher import Dispatcher, ToolCall
+from .earlier_calls import Earlier
 from .model_handle import BoundModel
 from .no_model import NoModel
 from .ports import NoThread
@@ -49,8 +50,9 @@ class CodeCalls:
     look at all objects finds.
     """
 
-    def __init__(self, dispatcher: Dispatcher, recorder: RoleCallRecorder) -> None:
-        self._dispatcher, self._recorder = dispatcher, recorder
+    def __init__(self, dispatcher: Dispatcher, recorder: RoleCallRecorder, earlier: Earlier) -> None:
+        self._dispatcher, self._recorder, self._earlier = dispatcher, recorder, earlier
+        self.reused = 0
         self._made: dict[tuple[str, str, str], int] = {}
 
     def make(self, name: str, args: Mapping[str, Any], scope: str) -> ToolOutcome:
@@ -61,6 +63,10 @@ class CodeCalls:
         nth = self._made[key] = self._made.get(key, -1) + 1
         record = self._recorder.journal.code_tool(key, nth)
         call_id = derive("call", self._recorder.role_call_id, *key, nth)
+        known = self._earlier.get((*key, nth)) if record is None else None
+        if known is not None:  # it has happened, and need not for a repair's sake
+            self.reused += 1
+            return ToolOutcome(call_id, True, self._dispatcher.recorded_result("code", known))
         call = ToolCall(call_id, "code", name, plain, scope=scope, call_index=nth, args_digest=key[2])
         return self._dispatcher.run(call, record)
 
@@ -101,13 +107,20 @@ class CallContextOfRole:
     skills: Sequence[Any] = ()
     mounts: Sequence[Any] = ()
     bash_capabilities: Any = None
+    earlier: Earlier = attrs.field(factory=dict, repr=False)
     tools: Mapping[str, BoundRoleTool] = attrs.field(init=False)
+    _calls: CodeCalls = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.durability, Durability):
             raise HarnessError("a role context needs a durability sink", code="role.no_durability")
-        calls = CodeCalls(self.dispatcher, self.call_recorder)
+        self._calls = calls = CodeCalls(self.dispatcher, self.call_recorder, self.earlier)
         self.tools = {name: BoundRoleTool(tool, calls) for name, tool in self.dispatcher.site.tools.items()}
+
+    @property
+    def reused(self) -> int:
+        """How many calls by code were given what an earlier run of it was given."""
+        return self._calls.reused
 
     @property
     def recorder(self) -> Durability:

@@ -15,6 +15,7 @@ from harness_hookspecs.rules import Rules
 from harness_hookspecs.workflow import CodeRunStep, DecisionStep
 
 from .dispatcher import CallSite
+from .earlier_calls import Earlier
 from .engines import Engines
 from .model_handle import ModelEntry
 
@@ -55,6 +56,7 @@ class RoleCallSetup:
     known_manifests: MutableSet[str]
     rules: Rules
     engines: Engines | None = None
+    earlier: Earlier = attrs.field(factory=dict)  # results that a repaired run of code is given again
 
     def run_by(self, task: RoleTask) -> dict[str, str]:
         """What runs a step that asks no model, as its manifest names it; nothing where nothing does."""

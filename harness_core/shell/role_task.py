@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from harness_core.kernel.state import OpenRequest
-from harness_hookspecs.errors import RoleError
+from harness_hookspecs.errors import HarnessError, RoleError
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.role import (
@@ -31,6 +31,7 @@ __all__ = [
     "Place",
     "answer_schema",
     "asks_model",
+    "exhausted",
     "fixer_of",
     "limits_of",
     "manifest_fields",
@@ -59,7 +60,8 @@ def task_of(wire: Any, role: str) -> RoleTask:
 
     Raises:
         RoleError: ``role.invalid_task``: it is no task; ``role.parallel``: it is the runtime's; ``role.task_mismatch``:
-            it runs under another role (A-20, A-57); ``fixer.not_opted_in``: its step is not to be repaired (A-44).
+            it runs under another role (A-20, A-57); ``fixer.not_opted_in``: its step is not to be repaired (A-44);
+            ``fixer.exhausted``: not once more.
     """
     try:
         task = parse_task(wire)
@@ -73,8 +75,8 @@ def task_of(wire: Any, role: str) -> RoleTask:
         raise RoleError(message, code="role.parallel", step=task.step.id)
     if role_of(task) != role:
         raise RoleError(f"a {task.kind} task of this kind runs under {role_of(task)}, not {role}", code=_MISMATCH)
-    if isinstance(task, FixStepTask):
-        fixer_of(task)
+    if isinstance(task, FixStepTask) and (none_left := exhausted(task, task.prior_fix_attempts)):
+        raise none_left
     return task
 
 
@@ -90,6 +92,16 @@ def fixer_of(task: FixStepTask) -> tuple[CodeRunStep, Fixer]:
         message = f"step {step.id} has no fixer: only a code step with onFailure.fixer is repaired"
         raise RoleError(message, code="fixer.not_opted_in", step=step.id)
     return step, fixer
+
+
+def exhausted(task: FixStepTask, attempts: int, last: HarnessError | None = None) -> RoleError | None:
+    """The error of a repair when so many are all that its step allows (A-46)."""
+    step, fixer = fixer_of(task)
+    if attempts < fixer.max_attempts:
+        return None
+    said = "" if last is None else f"; the last one: {last.message}"
+    message = f"{attempts} repairs of step {step.id} did not help{said}"
+    return RoleError(message, code="fixer.exhausted", **({} if last is None else last.facts))
 
 
 def place_of(task: RoleTask, request: OpenRequest) -> Place:

@@ -10,7 +10,7 @@ import attrs
 from harness_core.kernel.facts import Event
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Diverged
-from harness_hookspecs.store import StoredEvent
+from harness_hookspecs.store import Store, StoredEvent
 
 from .deadlines import Deadlines
 from .journal import recorded_events
@@ -38,6 +38,7 @@ class SimulatedRoles:
     ports: Any
     redactor: Redactor
     parts_under: Callable[[Event], SessionParts]
+    store: Store  # read for what code was given before a repair
 
     def migrate(self, event: Event) -> None:
         """Go on as ``config.migrated`` says."""
@@ -53,7 +54,7 @@ class SimulatedRoles:
         store: Any = _RecordedEvents(call.prior)
         site = AskSite(self.session_id, (), 0.0, "deny", False, call.cancel, lambda approval_id, body: None)
         stream = f"session:{self.session_id}"
-        performer = Performer(self.session_id, stream, self.parts, services, store, site, log_dir_made=True)
+        performer = Performer(self.session_id, stream, self.parts, services, self.store, site, log_dir_made=True)
         payload = request.payload
         role = self.parts.roles.get((payload["role"], payload["persona"]))
         if role is None:

@@ -30,7 +30,7 @@ _HOME = {
     "offer": "KINDS Offer",
     "provider": "CallContext Chunk ModelRequest Provider ToolSchema",
     "role": (
-        "DelegateToDefault ExecuteStepResult ExecuteStepTask FixStepResult FixStepTask OrchestrateResult "
+        "DelegateToDefault ExecuteStepResult ExecuteStepTask FixAttempt FixStepResult FixStepTask OrchestrateResult "
         "OrchestrateTask PlanResult PlanTask RoleContext RoleHarness Scope parse_result parse_task role_of"
     ),
     "role_manifest": "FixerManifest Manifest OrchestratorManifest PlannerManifest WorkerManifest",

@@ -11,7 +11,7 @@ from .messages import ArtifactRef, ChatInput, ErrorEnvelope, OracleResponse, Too
 from .mount import HarnessRuntimeMount, MemoryMount, ScratchMount, SkillDescriptor
 from .offer import EXECUTOR_ROLES, ExecutorRole
 from .provider import Chunk
-from .value import Json, WireModel
+from .value import Json, Maybe, WireModel
 from .workflow import OuterLoopContext, Step, WorkflowBashCapabilities, WorkflowDefinitionSnapshot
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "ExecuteStepResult",
     "ExecuteStepTask",
     "ExecutorRole",
+    "FixAttempt",
     "FixStepResult",
     "FixStepTask",
     "ModelHandle",
@@ -85,14 +86,22 @@ class ExecuteStepTask(WireModel):
     step_context: StepContext
 
 
+class FixAttempt(WireModel):
+    """A repair that did not help, and why."""
+
+    source: str
+    error: ErrorEnvelope
+
+
 class FixStepTask(WireModel):
-    """Repair a code step that failed."""
+    """Repair a code step that failed; ``prior_attempts`` are the repairs before that the executor tells of."""
 
     kind: Literal["fix_step"] = "fix_step"
     step: Step
     step_input: Json
     original_attempt_error: ErrorEnvelope
     prior_fix_attempts: int = Field(ge=0)
+    prior_attempts: Maybe[tuple[FixAttempt, ...]] = None
 
 
 RoleTask = Annotated[PlanTask | OrchestrateTask | ExecuteStepTask | FixStepTask, Field(discriminator="kind")]
@@ -121,7 +130,7 @@ class ExecuteStepResult(WireModel):
 
 
 class FixStepResult(WireModel):
-    """The repaired output as claimed; the host recomputes it."""
+    """A repaired source. The host runs it, so output and attempts are claims that it replaces by what comes of that."""
 
     kind: Literal["fix_step"] = "fix_step"
     output: Json

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.reference import one_stage
 
-__all__ = ["decided", "listed", "outcomes", "ran", "repaired", "step"]
+__all__ = ["decided", "listed", "outcomes", "ran", "repaired", "replays_equal", "step"]
 
 _ROLES = {"ai.generate": "worker.ai-generate", "tool.call": "worker.tool-call"}
 
@@ -55,3 +55,10 @@ def outcomes(session: Any) -> Any:
     """How each of the calls ended."""
     [artifact] = session.host.artifacts("@last")
     return json.loads(json.loads(session.host.artifact(artifact["ref"]))["text"])
+
+
+def replays_equal(session: Any, *, roles: int) -> None:
+    """Both replays that enter roles come to the same log."""
+    for mode in ("skip-inference", "simulate"):
+        report = session.host.replay("@last", mode)
+        assert (report["equal"], report["roles_entered"]) == (True, roles), report["diverged"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.listing import decided, listed, outcomes, ran, step
+from tests.acceptance.listing import decided, listed, outcomes, ran, replays_equal, step
 
 PURE = step("fetch", "tool.call", {"tool": "effects.pure"}, {"note": "a"})
 
@@ -16,13 +16,6 @@ def manifests(session: Any) -> list[dict[str, Any]]:
     """Of all role calls."""
     refs = [one["manifestHash"] for one in session.payloads("harness.session.started")]
     return [json.loads(session.host.artifact(f"artifact://sha256-{ref}")) for ref in refs]
-
-
-def replays_equal(session: Any, *, roles: int) -> None:
-    """Both replays that enter roles come to the same log."""
-    for mode in ("skip-inference", "simulate"):
-        report = session.host.replay("@last", mode)
-        assert (report["equal"], report["roles_entered"]) == (True, roles), report["diverged"]
 
 
 # --------------------------------------------------------------------------------------------------------- tool.call

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.acceptance.listing import decided, listed, ran, repaired, step
 from tests.reference import Site, calls, says, write_reference, write_site
 
 __all__ = ["WORKFLOWS"]
@@ -67,9 +68,47 @@ def _loop(root: Path) -> Site:
     return write_site(root, stages=stages, replies=replies, tools=_TOOLS)
 
 
+_BROKEN = """async def main(input, tools):
+    await tools.effects_unkeyed(note="d")
+    await tools.effects_keyed(note="e")
+    return input["gone"]
+"""
+_SENDING = """async def main(input, tools):
+    await tools.effects_network(note="c")
+    return "sent"
+"""
+_MENDED = _BROKEN.replace('return input["gone"]', 'await tools.effects_keyed(note="f")\n    return [input["name"]]')
+
+
+def _steps(root: Path) -> Site:
+    """Steps of a plan: a call, a decision, a question with a call, code that breaks, its repair, a call that asks."""
+    code = ran(
+        "pick", _BROKEN, {"name": "a"}, tools=["effects.unkeyed", "effects.keyed"],
+        output={"mode": "array", "schema": {"type": "array"}},
+        onFailure={"fixer": {"model": "scripted", "maxAttempts": 2}},
+    )  # fmt: skip
+    settings = {"model": "scripted", "prompt": "Say it.", "tools": ["effects.keyed"]}
+    calls_of_steps = [
+        step("fetch", "tool.call", {"tool": "effects.keyed"}, {"note": "a"}),
+        decided("route", ("input.ok", "tell"), default="end", values={"input": {"$outcome": 0}}),
+        step("tell", "ai.generate", settings, output={"mode": "text"}),
+        code,
+        *(repaired(code, {"$outcome": 3, "path": ["error"]}, prior=prior) for prior in (0, 1)),
+        ran("send", _SENDING, tools=["effects.network"]),  # what a call gave that was in doubt is no part of the end
+    ]
+    said = {"text": "Said.", "usage": says("")["usage"]}
+    replies = [
+        {"when": {"contains": "Say it.", "turn": 1}, **calls(("keyed", {"note": "b"}))},
+        {"when": {"contains": "Say it."}, **said},
+        {"when": {"contains": "This is repair 1 of"}, **said, "text": _BROKEN},
+        {"when": {"contains": "This is repair 2 of"}, **said, "text": _MENDED},
+    ]
+    return write_site(root, stages=listed(*calls_of_steps), replies=replies, tools=_TOOLS)
+
+
 def _numbered(stage: str, replies: list[dict[str, Any]], **when: int) -> list[dict[str, Any]]:
     """The replies of one turn each."""
     return [{**reply, "when": {"stage": stage, "turn": turn, **when}} for turn, reply in enumerate(replies, 1)]
 
 
-WORKFLOWS: Mapping[str, Callable[[Path], Site]] = {"line": _line, "fan": _fan, "loop": _loop}
+WORKFLOWS: Mapping[str, Callable[[Path], Site]] = {"line": _line, "fan": _fan, "loop": _loop, "steps": _steps}

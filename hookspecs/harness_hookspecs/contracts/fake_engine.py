@@ -70,6 +70,9 @@ class FakeEngine:
             return _failed("runtime", error)
         return value
 
+    def close(self) -> None:
+        """Nothing was begun that goes on."""
+
 
 def _as_methods(tools: Mapping[str, BoundTool]) -> dict[str, Callable[..., Any]]:
     return {name.replace(".", "_"): _as_method(tool) for name, tool in tools.items()}

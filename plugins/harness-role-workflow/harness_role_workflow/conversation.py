@@ -11,12 +11,13 @@ from harness_hookspecs.messages import (
     ErrorEnvelope,
     Message,
     OracleResponse,
-    TextPart,
     ToolCallPart,
     ToolCallRequest,
     ToolResultPart,
 )
 from harness_hookspecs.role import ToolOutcome
+
+from .asking import said
 
 __all__ = ["assistant", "calls_of", "correction", "opening", "results"]
 
@@ -34,7 +35,7 @@ def opening(system: str, prompt: str, step_input: Any, asked: str | None) -> tup
     if asked:
         blocks.append(("", asked))
     text = "\n\n".join(f"{heading}\n{body}".strip() for heading, body in blocks)
-    return _said("system", system), _said("user", text)
+    return said("system", system), said("user", text)
 
 
 def _given(step_input: Any) -> tuple[list[tuple[str, str]], str]:
@@ -50,10 +51,6 @@ def _given(step_input: Any) -> tuple[list[tuple[str, str]], str]:
 
 def _written(value: Any) -> str:
     return value.strip() if isinstance(value, str) else codec.dumps(value).decode()
-
-
-def _said(role: Any, text: str) -> Message:
-    return Message(role=role, content=(TextPart(text=text),))
 
 
 def calls_of(response: OracleResponse) -> tuple[ToolCallRequest, ...]:
@@ -101,4 +98,4 @@ def _envelope(value: Any) -> ErrorEnvelope:
 def correction(findings: Iterable[Mapping[str, str]]) -> Message:
     """The question after an answer that is not valid."""
     lines = [f"- {finding['path'] or 'answer'}: {finding['message']}" for finding in findings]
-    return _said("user", "\n".join(["This is not valid:", *lines, "Answer again, in full."]))
+    return said("user", "\n".join(["This is not valid:", *lines, "Answer again, in full."]))

@@ -13,11 +13,12 @@ from typing import Any
 from harness_hookspecs.errors import RoleError
 from harness_hookspecs.kit import codec
 from harness_hookspecs.kit.step_output import schema_of
-from harness_hookspecs.messages import ChatInput, Message, OracleResponse, RefusalPart, ToolCallRequest
+from harness_hookspecs.messages import ChatInput, Message, ToolCallRequest
 from harness_hookspecs.role import ExecuteStepTask, RoleContext, ToolOutcome
 from harness_hookspecs.workflow import AiGenerateStep
 
 from .answer import Answer, asked_for, read_answer
+from .asking import asked_once
 from .conversation import assistant, calls_of, correction, opening, results
 from .prompt import prompt_parts, prompt_text, system_texts
 from .settings import WorkflowRoleSettings
@@ -42,10 +43,8 @@ def generate(task: ExecuteStepTask, step: AiGenerateStep, ctx: RoleContext, sett
     failures: Counter[bytes] = Counter()
     turns_left = turns = step.with_.max_turns or settings.max_turns
     while True:
-        ctx.abort_signal.raise_if_cancelled()
         turns_left -= 1
-        response = ctx.model.complete(question.model_copy(update={"messages": tuple(messages)}))
-        _check_finish(response)
+        response = asked_once(question.model_copy(update={"messages": tuple(messages)}), ctx)
         calls = calls_of(response)
         messages.append(assistant(response, calls))
         if calls:
@@ -82,21 +81,6 @@ def _question(messages: Sequence[Message], ctx: RoleContext, schema: Any) -> Cha
         tools=tuple(sorted(ctx.tools)) or None,
         response_schema=dict(schema) if isinstance(schema, Mapping) else None,
     )
-
-
-def _check_finish(response: OracleResponse) -> None:
-    """Refuse an answer that is not whole; its tool calls are never run."""
-    refusal = " ".join(part.text for part in response.content if isinstance(part, RefusalPart))
-    if response.finish_reason == "refusal" or refusal:
-        said = refusal or response.text
-        raise RoleError("The model refused the task.", code="role.refused", said=said[:1_000])
-    if response.finish_reason == "length":
-        used = response.usage.output_tokens if response.usage.known else None
-        hint = "raise the model's max_output_tokens, or ask for less"
-        message = "The answer was cut off at the limit of output tokens."
-        raise RoleError(message, code="role.answer_truncated", hint=hint, output_tokens=used)
-    if response.finish_reason == "error":
-        raise RoleError("The model ended with an error.", code="role.model_error")
 
 
 def _turns_exhausted(turns: int, *, given: bool) -> RoleError:

@@ -12,7 +12,10 @@ from harness_hookspecs.role import (
     ExecuteStepResult,
     ExecuteStepTask,
     ExecutorRole,
+    FixStepTask,
     OrchestrateTask,
+    PlanResult,
+    PlanTask,
     PromptPart,
     RoleContext,
     RoleResult,
@@ -23,7 +26,9 @@ from harness_hookspecs.workflow import AiGenerateStep, CodeRunStep, DecisionStep
 from .addenda import ADDENDA
 from .code_run import run_step
 from .decision import decide
+from .fix import fix
 from .generate import generate
+from .plan import plan
 from .prompt import PROMPT_TEMPLATE_VERSION, label_text, prompt_parts
 from .settings import WorkflowRoleSettings
 from .tool_call import call_tool
@@ -52,8 +57,10 @@ class WorkflowRole:
         """
         if isinstance(task, OrchestrateTask):
             raise _not_available("orchestrate", "a session cannot begin child sessions yet")
-        if not isinstance(task, ExecuteStepTask):
-            raise _not_available(task.kind, "it is not written yet")
+        if isinstance(task, PlanTask):
+            return PlanResult(lwir=plan(task, ctx, self._settings))
+        if isinstance(task, FixStepTask):
+            return fix(task, ctx, self._settings)
         return ExecuteStepResult(output=self._output(task, ctx), artifact_refs=())
 
     def _output(self, task: ExecuteStepTask, ctx: RoleContext) -> Any:
