@@ -23,7 +23,7 @@ from harness_hookspecs.role import (
     parse_task,
     role_of,
 )
-from harness_hookspecs.workflow import AiGenerateStep, CodeRunStep, DecisionStep, Fixer, ParallelStep, ToolCallStep
+from harness_hookspecs.workflow import AiGenerateStep, CodeRunStep, DecisionStep, Fixer, ToolCallStep
 
 from .toolbox import Tool
 
@@ -59,9 +59,9 @@ def task_of(wire: Any, role: str) -> RoleTask:
     """The task of a call; raises for one that nobody may run under that role.
 
     Raises:
-        RoleError: ``role.invalid_task``: it is no task; ``role.parallel``: it is the runtime's; ``role.task_mismatch``:
-            it runs under another role (A-20, A-57); ``fixer.not_opted_in``: its step is not to be repaired (A-44);
-            ``fixer.exhausted``: not once more.
+        RoleError: ``role.invalid_task``: it is no task; ``role.parallel`` or ``role.wait``: its step is the runtime's;
+            ``role.task_mismatch``: it runs under another role (A-20, A-57); ``fixer.not_opted_in``: its step is not to
+            be repaired (A-44); ``fixer.exhausted``: not once more.
     """
     try:
         task = parse_task(wire)
@@ -70,17 +70,17 @@ def task_of(wire: Any, role: str) -> RoleTask:
         where = ".".join(map(str, first["loc"]))
         message = f"what the executor asks for is no task: {where + ': ' if where else ''}{first['msg']}"
         raise RoleError(message, code="role.invalid_task") from error
-    if isinstance(task, ExecuteStepTask) and isinstance(task.step, ParallelStep):
-        message = "a parallel step is no task of a role: fan-out belongs to the runtime"
-        raise RoleError(message, code="role.parallel", step=task.step.id)
-    if role_of(task) != role:
-        raise RoleError(f"a {task.kind} task of this kind runs under {role_of(task)}, not {role}", code=_MISMATCH)
+    try:
+        of_task = role_of(task)
+    except ValueError as error:  # a step of the runtime's own, parallel or wait
+        uses = getattr(task, "step", task).uses
+        raise RoleError(f"{error}", code=f"role.{uses}") from error
+    if of_task != role:
+        message = f"a {task.kind} task of this kind runs under {of_task}, not {role}"
+        raise RoleError(message, code="role.task_mismatch")
     if isinstance(task, FixStepTask) and (none_left := exhausted(task, task.prior_fix_attempts)):
         raise none_left
     return task
-
-
-_MISMATCH: Final = "role.task_mismatch"
 
 
 def fixer_of(task: FixStepTask) -> tuple[CodeRunStep, Fixer]:

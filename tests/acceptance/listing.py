@@ -22,7 +22,7 @@ def listed(*calls: Mapping[str, Any], **stage: Any) -> dict[str, Any]:
 def step(step_id: str, uses: str, with_: Mapping[str, Any], step_input: Any = None, **more: Any) -> dict[str, Any]:
     """A role call that carries out one step."""
     written = {"id": step_id, "uses": uses, "with": dict(with_), **more}
-    if uses != "decision":
+    if uses not in ("decision", "wait"):
         written.setdefault("output", {"mode": "json"})
     where = {"stepPath": step_id, "visitIndex": 0}
     task = {"kind": "execute_step", "step": written, "stepInput": step_input, "stepContext": where}

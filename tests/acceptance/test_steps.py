@@ -222,13 +222,14 @@ def test_a_parallel_step_is_no_task_of_a_role(play: Any) -> None:
     fan = {"items": "{{ input.n }}", "itemKey": "{{ item }}", "maxBranches": 2, "maxConcurrency": 1}
     inner = PURE["task"]["step"]
     asked = step("fan", "parallel", {**fan, "failureMode": "fail_fast"}, steps=[inner])
-    session = play(stages=listed({**asked, "role": "worker.code-run"}))
+    waits = step("pause", "wait", {"durationMs": 5})
+    session = play(stages=listed({**asked, "role": "worker.code-run"}, waits))
     session.run()
-    [ended] = outcomes(session)
-    assert ended["error"]["code"] == "role.parallel"
-    assert "fan-out belongs to the runtime" in ended["error"]["message"]
+    fanned, waited = (ended["error"] for ended in outcomes(session))
+    assert (fanned["code"], waited["code"]) == ("role.parallel", "role.wait")
+    assert "fan-out and waiting belong to the runtime" in fanned["message"]
     assert "harness.session.started" not in session.types()
-    replays_equal(session, roles=1)
+    replays_equal(session, roles=2)
 
 
 @pytest.mark.req("A-20")

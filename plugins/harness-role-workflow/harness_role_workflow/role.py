@@ -51,8 +51,8 @@ class WorkflowRole:
         """Run one task; see :class:`harness_hookspecs.role.RoleHarness`.
 
         Raises:
-            RoleError: ``role.parallel`` for a parallel step, ``role.not_available`` for what this version does not do,
-                or as the module of the task's kind or of the step's type says.
+            RoleError: ``role.parallel`` or ``role.wait`` for a step of the runtime's own, ``role.not_available`` for
+                what this version does not do, or as the module of the task's kind or of the step's type says.
             PluginError: ``engine.not_available``: nothing that is installed runs the code of a step.
         """
         if isinstance(task, OrchestrateTask):
@@ -73,8 +73,8 @@ class WorkflowRole:
             return decide(task, step, self._given("decision").rules())
         if isinstance(step, CodeRunStep):
             return run_step(task, step, ctx, self._given("code.run").engine(step.with_.engine))
-        message = "A parallel step is no task of a role: fan-out belongs to the runtime."
-        raise RoleError(message, code="role.parallel", step=step.id)
+        message = f"A {step.uses} step is no task of a role: fan-out and waiting belong to the runtime."
+        raise RoleError(message, code=f"role.{step.uses}", step=step.id)
 
     def _given(self, what: str) -> RoleHost:
         if self._host is None:

@@ -1,4 +1,4 @@
-"""A ``tool.call`` step: its rendered arguments go in, the result of its one tool call comes out; no model is asked."""
+"""A ``tool.call`` step: its filled arguments go in, the result of its one tool call comes out; no model is asked."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def call_tool(task: ExecuteStepTask, step: ToolCallStep, ctx: RoleContext) -> An
     """Call the step's tool once, by code, and hold the result to the step's output contract.
 
     Args:
-        task: Its input is the arguments; none is no arguments.
-        step: The step.
+        task: Its input is the arguments of a step that has none of its own; without both there are none.
+        step: The step, its arguments filled by the executor.
         ctx: Has the tool.
 
     Returns:
@@ -33,7 +33,8 @@ def call_tool(task: ExecuteStepTask, step: ToolCallStep, ctx: RoleContext) -> An
         Suspend: Somebody must decide first.
     """
     tool = tool_of(ctx.tools, step.with_.tool)
-    args = {} if task.step_input is None else thaw(task.step_input)
+    given = task.step_input if step.with_.args is None else step.with_.args
+    args = {} if given is None else thaw(given)
     if not isinstance(args, Mapping):
         message = f"The arguments of {step.with_.tool} are no object."
         raise RoleError(message, code="tool.invalid_args", tool=step.with_.tool)

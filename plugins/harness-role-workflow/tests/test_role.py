@@ -316,7 +316,7 @@ def test_a_parallel_step_is_refused_with_the_reason() -> None:
     task = parse_task({"kind": "execute_step", "step": step, "stepInput": None, "stepContext": where})
     error = failure(FakeRoleContext(), task)
     assert error.code == "role.parallel"
-    assert "fan-out belongs to the runtime" in error.message
+    assert "fan-out and waiting belong to the runtime" in error.message
 
 
 def test_what_this_version_does_not_do_says_why() -> None:

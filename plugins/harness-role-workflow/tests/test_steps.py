@@ -64,13 +64,19 @@ def run(
 # --------------------------------------------------------------------------------------------------------- tool.call
 
 
-@pytest.mark.parametrize(("step_input", "args"), [({"id": "7"}, {"id": "7"}), (None, {})])
-def test_a_tool_is_called_once_with_the_input_as_its_arguments(tmp_path: Path, step_input: Any, args: Any) -> None:
+@pytest.mark.parametrize(
+    ("own", "step_input", "called"),
+    [({"id": "7"}, {}, {"id": "7"}), (None, {"id": "7"}, {"id": "7"}), (None, None, {}), ({}, {"id": "7"}, {})],
+)
+def test_a_tool_is_called_once_with_the_steps_arguments_or_else_its_input(
+    tmp_path: Path, own: Any, step_input: Any, called: Any
+) -> None:
     tool = FakeTool({"body": "long"})
     ctx = FakeRoleContext(tools={"tickets_get": tool, "other": FakeTool()})
+    with_ = {"tool": "tickets.get", **({} if own is None else {"args": own})}
     output = {"mode": "object", "schema": OBJECT}
-    assert run(tmp_path, "tool.call", {"tool": "tickets.get"}, step_input, ctx, output=output) == {"body": "long"}
-    assert tool.runs == [args]
+    assert run(tmp_path, "tool.call", with_, step_input, ctx, output=output) == {"body": "long"}
+    assert tool.runs == [called]
     assert [noted.what for noted in ctx.noted] == ["tool"]
 
 

@@ -1,0 +1,138 @@
+"""The four plans of the design, each through a whole session under the default roles; what they give is a text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_hookspecs.contracts.distribution import make_distribution
+from tests.acceptance.listing import replays_equal
+from tests.reference import says
+
+LWIR = Path(__file__).parents[1] / "cases" / "lwir"
+USAGE = says("")["usage"]
+TOOLS = '''
+from harness_hookspecs import Offer, ToolError, ToolResult, ToolSpec, hookimpl
+
+ROWS = [{"id": "ann", "points": 0.9}, {"id": "bob", "points": 0.5}]
+ANSWERS = {
+    "tickets_get": lambda args: {"body": "ticket " + args["id"]},
+    "ats_candidates": lambda args: ROWS,
+    "files_write": lambda args: "wrote " + args["text"],
+    "repo_scan": lambda args: {"issues": ["old " + args["name"]]},
+}
+
+
+class Desk:
+    def specs(self):
+        schema = {"type": "object"}
+        return [
+            ToolSpec(name=name, description=name, input_schema=schema, tier="T1", effect="unkeyed") for name in ANSWERS
+        ]
+
+    def execute(self, name, args, ctx):
+        if args.get("name") == "lost":
+            raise ToolError("no such package")
+        return ToolResult(ANSWERS[name](args))
+
+
+@hookimpl
+def harness_provide_tools():
+    return [Offer(kind="tool", name="desk", build=lambda settings, host: Desk())]
+'''
+REPAIRED = """async def main(input, tools):
+    rows = await tools.ats_candidates(job_id=input["job_id"])
+    return [{"id": r["id"], "score": r["points"]} for r in rows if r["points"] > input["threshold"]]
+"""
+
+
+def planned(name: str) -> dict[str, Any]:
+    """A stages.yaml whose stage runs that plan, which gives what its last step gave."""
+    [file] = LWIR.glob(f"{name}-*.json")
+    plan = json.loads(file.read_text(encoding="utf-8"))
+    value = {"text": f"got {{{{ steps.{plan['steps'][-1]['id']}.output }}}}"}
+    stage = {
+        "role": "worker", "executor": "workflow", "plan": {**plan, "output": {"schema": True, "value": value}},
+        "allowed_tools": ["desk"], "on_success": "completed", "on_failure": "failed",
+    }  # fmt: skip
+    return {"initial": "run", "stages": {"run": stage}}
+
+
+def reply(contains: str, **said: Any) -> dict[str, Any]:
+    return {"when": {"contains": contains}, "usage": USAGE, **said}
+
+
+CASES: Mapping[str, Any] = {
+    "1": (
+        {"ticket_id": "7"},
+        [reply("ticket 7", json={"summary": "seven", "severity": "low"})],
+        {"summary": "seven", "severity": "low"},
+        ["fetch", "summarise"],
+    ),
+    "2": (
+        {"job_id": "j", "threshold": 0.6},
+        [reply("This is repair 1 of 3", text=REPAIRED)],
+        [{"id": "ann", "score": 0.9}],
+        ["shortlist"],
+    ),
+    "3": (
+        {"diff": "+ a line"},
+        [
+            reply("nothing yet", text="first draft"),
+            reply("Judge this note:\nfirst draft", json={"passed": False, "feedback": "too short"}),
+            reply("Reviewer said: too short", text="second draft"),
+            reply("Judge this note:\nsecond draft", json={"passed": True, "feedback": "good"}),
+        ],
+        "wrote second draft",
+        [f"{step}.visit[{visit}]" for visit in (0, 1) for step in ("draft", "review", "route")] + ["publish"],
+    ),
+    "4": (
+        {"packages": [{"name": "a.b"}, {"name": "lost"}]},
+        [
+            reply("Rank:", text="ok"),
+            reply("Explain the blockers", text="one was lost"),
+            reply("Write the report from: one was lost", text="the report"),
+        ],
+        "the report",
+        ["audit[a%2Eb].judge", "audit[a%2Eb].scan", "deep", "report", "triage"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.req("A-39", "A-42")
+@pytest.mark.parametrize("name", CASES)
+def test_a_plan_of_the_design_runs_to_its_output_and_replays(play: Any, site_folder: Path, name: str) -> None:
+    given, replies, output, paths = CASES[name]
+    make_distribution(site_folder, "acme-desk-tools", provides=[{"kind": "tool", "name": "desk"}], code=TOOLS)
+    session = play(*replies, stages=planned(name))
+    document = session.host.run(json.dumps(given))
+    assert document["status"] == "completed", document["failure"]
+    [artifact] = session.host.artifacts("@last")
+    said = json.loads(session.host.artifact(artifact["ref"]))["text"].removeprefix("got ")
+    assert (said if isinstance(output, str) else json.loads(said)) == output
+    succeeded = [one["stepPath"] for one in session.payloads("harness.execute_step.succeeded")]
+    assert succeeded == paths if name in "123" else sorted(succeeded) == paths
+    asked = {one["role_call_id"] for one in map(refs, session.events()) if "model" in one["type"]}
+    requested = session.payloads("role.requested")
+    silent = [one for one in requested if one["role"] in ("worker.code-run", "worker.tool-call")]
+    assert silent and asked.isdisjoint(one["role_call_id"] for one in silent)
+    replays_equal(session, roles=len(requested))
+
+
+def refs(event: Any) -> dict[str, Any]:
+    return {"role_call_id": "", **json.loads(event.refs), "type": event.type}
+
+
+@pytest.mark.req("A-12", "A-45", "A-46")
+def test_the_repair_of_a_plan_repeats_no_call_and_changes_no_plan(play: Any, site_folder: Path) -> None:
+    make_distribution(site_folder, "acme-desk-tools", provides=[{"kind": "tool", "name": "desk"}], code=TOOLS)
+    given, replies, _, _ = CASES["2"]
+    session = play(*replies, stages=planned("2"))
+    for _ in range(2):
+        assert session.host.run(json.dumps(given))["status"] == "completed"
+        assert len(session.payloads("harness.tool_call.started")) == 1
+        assert [one["role"] for one in session.payloads("role.requested")].count("fixer") == 1
