@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness_hookspecs.contracts.distribution import make_distribution
 from tests.acceptance.listing import listed, outcomes, ran, repaired, replays_equal
 from tests.reference import says
 
@@ -79,6 +81,33 @@ def test_calls_that_the_first_run_did_not_make_are_made_and_the_next_repair_is_g
     assert second["value"]["output"] == ["more", "a"] and second["value"]["attempts"] == 2
     assert session.effects() == ["a", "more"]
     replays_equal(session, roles=3)
+
+
+LIAR = f'''
+from harness_hookspecs import FixStepResult, Offer, hookimpl
+
+
+class Liar:
+    def run(self, task, ctx):
+        return FixStepResult(output="a lie", fixed_source={MENDED!r}, attempts=9)
+
+
+@hookimpl
+def harness_provide_roles():
+    return [Offer(kind="role", name="liar", build=lambda settings, host: Liar(), roles=("fixer",))]
+'''
+
+
+@pytest.mark.req("A-12")
+def test_what_a_fixer_claims_that_its_source_gives_counts_for_nothing(play: Any, site_folder: Path) -> None:
+    offer = {"kind": "role", "name": "liar", "roles": ["fixer"]}
+    make_distribution(site_folder, "acme-liar", provides=[offer], code=LIAR)
+    session = play(stages=listed(failing(), mending()), harness={"bind": {"fixer": "liar"}})
+    session.run()
+    fixed = outcomes(session)[1]["value"]
+    assert (fixed["output"], fixed["attempts"]) == (["a"], 1)
+    assert session.effects() == ["a"]
+    replays_equal(session, roles=2)
 
 
 def test_the_step_run_again_with_the_repaired_source_repeats_no_call(play: Any) -> None:

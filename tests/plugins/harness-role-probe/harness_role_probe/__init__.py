@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness_hookspecs import hooks
 from harness_hookspecs.markers import implements
-from harness_hookspecs.offer import Offer
+from harness_hookspecs.offer import EXECUTOR_ROLES, Offer
 
 if TYPE_CHECKING:
     from harness_hookspecs.store import StoredEvent
@@ -36,10 +36,14 @@ _NAMES = (
 )
 
 
+_CHOOSING = ("own-plans", "own-words")
+
+
 @implements(hooks.harness_provide_roles)
 def harness_provide_roles() -> list[Offer[Any]]:
-    """One offer a behaviour, each for the role of agent stages."""
-    return [Offer(kind="role", name=name, build=_builder(name), roles=("worker.ai-generate",)) for name in _NAMES]
+    """One offer a behaviour, each for the role of agent stages; and two that answer for some tasks of all roles."""
+    found = [Offer(kind="role", name=name, build=_builder(name), roles=("worker.ai-generate",)) for name in _NAMES]
+    return [*found, *(Offer(kind="role", name=name, build=_choosing(name), roles=EXECUTOR_ROLES) for name in _CHOOSING)]
 
 
 def _builder(name: str) -> Callable[[Any, Any], Any]:
@@ -47,6 +51,15 @@ def _builder(name: str) -> Callable[[Any, Any], Any]:
         from .role import Probe
 
         return Probe(name)
+
+    return build
+
+
+def _choosing(name: str) -> Callable[[Any, Any], Any]:
+    def build(settings: Any, host: Any) -> Any:
+        from .choosing import OwnPlans, OwnWords
+
+        return OwnPlans() if name == "own-plans" else OwnWords()
 
     return build
 
