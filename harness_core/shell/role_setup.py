@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from harness_hookspecs.errors import PluginError
+from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.role import DescribesPrompt, ExecuteStepTask, FixStepTask, RoleHarness, RoleTask
 from harness_hookspecs.rules import Rules
 from harness_hookspecs.workflow import CodeRunStep, DecisionStep
@@ -64,6 +64,6 @@ class RoleCallSetup:
         if isinstance(step, DecisionStep):
             return {"rules": self.rules.version}
         if isinstance(step, CodeRunStep) and self.engines is not None:
-            with suppress(PluginError):  # whoever needs it will say so
+            with suppress(HarnessError):  # whoever needs it will say so
                 return {"engine": self.engines.code(step.with_.engine).label}
         return {}

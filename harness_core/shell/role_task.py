@@ -73,8 +73,8 @@ def task_of(wire: Any, role: str) -> RoleTask:
     try:
         of_task = role_of(task)
     except ValueError as error:  # a step of the runtime's own, parallel or wait
-        uses = getattr(task, "step", task).uses
-        raise RoleError(f"{error}", code=f"role.{uses}") from error
+        assert isinstance(task, ExecuteStepTask)
+        raise RoleError(f"{error}", code=f"role.{task.step.uses}") from error
     if of_task != role:
         message = f"a {task.kind} task of this kind runs under {of_task}, not {role}"
         raise RoleError(message, code="role.task_mismatch")
