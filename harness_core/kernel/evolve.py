@@ -165,9 +165,7 @@ def _requested(state: SessionState, event: Event) -> None:
     if kind == "role":
         request.step_path, request.visit_index = event.refs.get("step_path"), event.refs.get("visit_index") or 0
         state.role_calls[payload["role_call_id"]] = request
-        _visit(state).requested[payload["request_id"]] = payload["role_call_id"]
-        if payload["role"] == "fixer" and request.step_path is not None:
-            _visit(state).repaired.append(request.step_path)
+        _visit(state).ask(request)
     if kind == "context":  # what was said until now is in it, and stays in the later attempts of this visit
         _visit(state).steering += state.steering
         state.steering = []
@@ -288,7 +286,7 @@ def _retry(state: SessionState, event: Event) -> None:
     visit.pack_ref = visit.facts_ref = visit.artifact_id = visit.output_ref = None
     visit.body_ref = visit.status = visit.failure = visit.body = None
     visit.accepted = False
-    visit.requested, visit.outcomes, visit.repaired, visit.warnings = {}, [], [], []
+    visit.requested, visit.repaired, visit.outcomes, visit.warnings = {}, {}, [], []
 
 
 @_on("approval.requested")

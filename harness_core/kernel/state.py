@@ -161,8 +161,8 @@ class Visit:
     pack_ref: str | None = None
     facts_ref: str | None = None
     requested: dict[str, str] = attrs.Factory(dict)  # request id -> role call id
+    repaired: dict[str, str] = attrs.Factory(dict)  # step path -> the role call of the last repair there
     outcomes: list[dict[str, Any]] = attrs.Factory(list)
-    repaired: list[str] = attrs.Factory(list)  # step paths at which a fixer was asked
     artifact_id: str | None = None
     artifact_type: str | None = None
     output_ref: str | None = None
@@ -177,6 +177,13 @@ class Visit:
     feedback: str | None = None
     temperature: float | None = None
     left: bool = False
+
+    def ask(self, request: OpenRequest) -> None:
+        """Remember a role call of this attempt."""
+        role_call_id = request.payload["role_call_id"]
+        self.requested[request.payload["request_id"]] = role_call_id
+        if request.payload["role"] == "fixer" and request.step_path is not None:
+            self.repaired[request.step_path] = role_call_id
 
 
 @attrs.define
