@@ -127,6 +127,28 @@ def refs(event: Any) -> dict[str, Any]:
     return {"role_call_id": "", **json.loads(event.refs), "type": event.type}
 
 
+def test_a_further_repair_of_a_plan_is_told_what_was_tried_and_the_last_one_ends_it(
+    play: Any, site_folder: Path
+) -> None:
+    make_distribution(site_folder, "acme-desk-tools", provides=[{"kind": "tool", "name": "desk"}], code=TOOLS)
+    wrong = REPAIRED.replace('r["points"] >', 'r["score"] >')
+    replies = [
+        reply("This is repair 1 of 3", text=wrong),
+        reply("This is repair 2 of 3", text=wrong.replace("score", "mark")),
+        reply("This is repair 3 of 3", text=wrong.replace("score", "grade")),
+    ]
+    session = play(*replies, stages=planned("2"))
+    failure = session.host.run(json.dumps(CASES["2"][0]))["failure"]
+    assert failure["code"] == "fixer.exhausted"
+    assert failure["message"].count("did not help") == 1 and "'grade'" in failure["message"]
+    asked = [one["request"]["messages"][1] for one in session.payloads("harness.model.called")]
+    first, second, third = (json.loads(session.host.store.blob(ref))["content"][0]["text"] for ref in asked)
+    assert "Repair 1 that did not help" not in first
+    assert wrong in second and "Repair 2 that" not in second
+    assert "Repair 1 that" in third and "Repair 2 that" in third
+    assert len(session.payloads("harness.tool_call.started")) == 1
+
+
 @pytest.mark.req("A-12", "A-45", "A-46")
 def test_the_repair_of_a_plan_repeats_no_call_and_changes_no_plan(play: Any, site_folder: Path) -> None:
     make_distribution(site_folder, "acme-desk-tools", provides=[{"kind": "tool", "name": "desk"}], code=TOOLS)

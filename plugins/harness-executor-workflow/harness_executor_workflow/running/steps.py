@@ -182,12 +182,16 @@ def _ask(frame: Frame, plan: StepPlan, state: Mapping[str, Any], tail: str, **as
 def _repair(move: Move, frame: Frame, step: str, error: dict[str, Any]) -> None:
     plan, state = frame.level.steps[step], step_state(move, frame, step)
     fix = move.own(state, "fix")
+    details = error.get("details") or {}
+    if details.get("source") and details.get("error"):  # what a repair proposed, and what came of it
+        fix["tried"] = [*fix.get("tried", ()), {"source": details["source"], "error": details["error"]}]
     if fix["prior"] >= plan.fixes:
         message = f"{plan.fixes} repairs did not help; the last attempt: {error['message']}"
-        give_up(move, frame, step, {**error, "code": "fixer.exhausted", "message": message})
+        told = error if error["code"] == "fixer.exhausted" else {**error, "code": "fixer.exhausted", "message": message}
+        give_up(move, frame, step, told)
         return
     fix["prior"] += 1
-    task = fix_task(state["task"], fix["error"], fix["prior"] - 1)
+    task = fix_task(state["task"], fix)
     _call(move, frame, step, f".fix{fix['prior']}", kind="fix", role="fixer", task=task)
 
 

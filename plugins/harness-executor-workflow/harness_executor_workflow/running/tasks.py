@@ -90,15 +90,16 @@ def with_feedback(task: Mapping[str, Any], message: str) -> dict[str, Any]:
     return {**task, "stepInput": {**task["stepInput"], "feedback": message}}
 
 
-def fix_task(task: Mapping[str, Any], error: Mapping[str, Any], prior: int) -> dict[str, Any]:
-    """The wire form of the ``fix_step`` task: always the step as it was planned, and its own error."""
-    return {
+def fix_task(task: Mapping[str, Any], fix: Mapping[str, Any]) -> dict[str, Any]:
+    """The wire form of the ``fix_step`` task: always the step as it was planned, its own error, and what was tried."""
+    found = {
         "kind": "fix_step",
         "step": task["step"],
         "stepInput": task["stepInput"],
-        "originalAttemptError": error,
-        "priorFixAttempts": prior,
+        "originalAttemptError": fix["error"],
+        "priorFixAttempts": fix["prior"] - 1,
     }
+    return {**found, "priorAttempts": fix["tried"]} if "tried" in fix else found
 
 
 def delay_of(retry: Mapping[str, Any], attempt: int, chance: str) -> int:
