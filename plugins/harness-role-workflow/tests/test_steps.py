@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from harness_hookspecs.contracts.fake_engine import FakeEngine
+from harness_hookspecs.contracts.fake_rules import FakeRules
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.contracts.role import FakeRoleContext, FakeTool
+from harness_hookspecs.contracts.role_steps import StepsContract
 from harness_hookspecs.errors import Cancelled, HarnessError, RoleError, RuleError, Suspend, ToolError
-from harness_hookspecs.role import parse_task
+from harness_hookspecs.role import RoleHarness, parse_task
 from harness_role_workflow import harness_provide_roles
 
 RUN_ID = "019b76da-a800-7000-8000-000000000001"
 OBJECT: Mapping[str, Any] = {"type": "object", "required": ["body"], "properties": {"body": {"type": "string"}}}
-
-
-class Program(NamedTuple):
-    text: str
-    roots: frozenset[str] = frozenset()
-
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
-        raise NotImplementedError
-
-
-class Rules:
-    """An engine that knows its conditions by heart."""
-
-    version = "known@1"
-
-    def __init__(self, **known: Callable[[Mapping[str, Any]], Any]) -> None:
-        self._known = known
-        self.asked: list[str] = []
-
-    def compile(self, text: str, *, roots: Sequence[str]) -> Program:
-        assert set(roots) == {"input", "item", "run", "steps", "visit"}
-        return Program(text)
-
-    def condition(self, program: Any, values: Mapping[str, Any]) -> Any:
-        self.asked.append(program.text)
-        return self._known[program.text.split(" ")[0].partition(".")[0]](values)
 
 
 def run(
@@ -59,6 +35,13 @@ def run(
     result = offer.build(None, host).run(task, ctx).to_wire()
     assert (result["kind"], result["artifactRefs"], ctx.model.asked) == ("execute_step", [], [])
     return result["output"]
+
+
+class TestSteps(StepsContract):
+    def subject(self) -> RoleHarness:
+        [offer] = harness_provide_roles()
+        built: RoleHarness = offer.build(None, self.host)
+        return built
 
 
 # --------------------------------------------------------------------------------------------------------- tool.call
@@ -123,27 +106,24 @@ def test_what_a_tool_raises_passes(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------- decision
 
 
-def choose(tmp_path: Path, rules: Rules, *cases: str, values: Any = None) -> Any:
+def choose(tmp_path: Path, rules: FakeRules, *cases: str, values: Any = None) -> Any:
     with_ = {"cases": [{"when": when, "to": f"to_{at}"} for at, when in enumerate(cases)], "default": "otherwise"}
     return run(tmp_path, "decision", with_, values or {}, FakeRoleContext(), rules=rules)
 
 
 def test_cases_are_looked_at_in_order_up_to_the_first_that_holds(tmp_path: Path) -> None:
-    rules = Rules(no=lambda values: False, yes=lambda values: True)
+    rules = FakeRules({"no": False, "yes": True})
     assert choose(tmp_path, rules, "no", "yes", "no")["chosen"] == "to_1"
-    assert rules.asked == ["no", "yes"]
+    assert [text for text, _ in rules.asked] == ["no", "yes"]
     assert choose(tmp_path, rules, "no") == {"chosen": "otherwise", "caseIndex": None, "values": {}}
 
 
 def test_what_is_no_bool_or_an_error_ends_the_step(tmp_path: Path) -> None:
-    def breaks(values: Any) -> Any:
-        raise RuleError("no such key", code="rule.error")
-
     for held in (1, "true", None, []):
         with pytest.raises(RoleError, match="a bool belongs"):
-            choose(tmp_path, Rules(odd=lambda values, held=held: held), "odd")
+            choose(tmp_path, FakeRules({"odd": held}), "odd")
     with pytest.raises(RuleError, match="no such key"):
-        choose(tmp_path, Rules(odd=breaks, yes=lambda values: True), "odd", "yes")
+        choose(tmp_path, FakeRules({"odd": RuleError("no such key"), "yes": True}), "odd", "yes")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +141,7 @@ def test_what_is_no_bool_or_an_error_ends_the_step(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_the_conditions_read_is_told_by_path(tmp_path: Path, when: str, read: Mapping[str, Any]) -> None:
     values = {"steps": {"a": {"output": [1]}}, "input": {"name": "x"}, "visit": {"index": 0}}
-    assert choose(tmp_path, Rules(odd=lambda values: True), when, values=values)["values"] == read
+    assert choose(tmp_path, FakeRules({when: True}), when, values=values)["values"] == read
 
 
 # ---------------------------------------------------------------------------------------------------------- code.run
