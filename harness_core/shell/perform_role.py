@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import attrs
-
 from harness_core.kernel.commands import RoleFailed, RoleReturned, RoleSuspended
 from harness_core.kernel.facts import Event, effect_id
 from harness_core.kernel.state import MIGRATED, OpenRequest
@@ -98,8 +96,7 @@ class _RoleCall:
         payload = request.payload
         self._role_call_id = payload["role_call_id"]
         self._task_wire, self._task = asked
-        tools = tools_of(self._task, setup.site.tools, setup.model.capabilities)
-        self._setup = attrs.evolve(setup, site=attrs.evolve(setup.site, tools=tools))
+        self._setup = setup.with_tools(tools_of(self._task, setup.site.tools, setup.model.capabilities))
         self._place = place_of(self._task, request)
         refs: dict[str, Any] = {"stage_visit_id": payload["visit_id"], **self._place.refs()}
         self._recorder = RoleCallRecorder(

@@ -18,6 +18,7 @@ from .dispatcher import CallSite
 from .earlier_calls import Earlier
 from .engines import Engines
 from .model_handle import ModelEntry
+from .toolbox import Tool
 
 __all__ = ["BoundRole", "RoleCallSetup"]
 
@@ -57,6 +58,10 @@ class RoleCallSetup:
     rules: Rules
     engines: Engines | None = None
     earlier: Earlier = attrs.field(factory=dict)  # results that a repaired run of code is given again
+
+    def with_tools(self, tools: Mapping[str, Tool]) -> RoleCallSetup:
+        """The same with these tools; most often they are the site's own, and there is nothing to make."""
+        return self if tools is self.site.tools else attrs.evolve(self, site=attrs.evolve(self.site, tools=tools))
 
     def run_by(self, task: RoleTask) -> dict[str, str]:
         """What runs a step that asks no model, as its manifest names it; nothing where nothing does."""
