@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "approver": "ApprovalAnswer ApprovalRequest Approver",
     "artifact": "ArtifactType Narrows ParsedArtifact",
+    "engine": "Engine EngineError EngineLimits",
     "errors": (
         "BudgetExhausted Cancelled CodecError ConfigError Diverged Drift HarnessError IllegalMove InternalError Locked "
         "NotFound PluginError ProviderError Refused RoleError RuleError StoreConflict StoreCorrupt StoreError Suspend "

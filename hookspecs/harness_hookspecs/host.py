@@ -20,6 +20,7 @@ __all__ = [
     "CancelToken",
     "Clock",
     "Completed",
+    "EngineHost",
     "ExecutorHost",
     "FileFacts",
     "Files",
@@ -329,6 +330,10 @@ class ExecutorHost(KindHost, Protocol):
 
     def rules(self) -> Rules:
         """The engine that evaluates the expressions of this session."""
+
+
+class EngineHost(KindHost, Protocol):
+    """For kind ``engine``."""
 
 
 class RulesHost(KindHost, Protocol):
