@@ -176,6 +176,14 @@ class HarnessSettings(Settings):
         description="Who answers for an executor role, ROLE or ROLE@PERSONA to an offer name; unbound: the default.",
         json_schema_extra={**NO, "propertyNames": {"pattern": f"^{_BOUND.pattern}$"}, "x-keys": list(EXECUTOR_ROLES)},
     )
+    engine: Name | None = Field(
+        None,
+        description=(
+            "What runs the code of steps that name no engine, by offer name or ID:NAME; absent: the default of those "
+            "that are installed."
+        ),
+        json_schema_extra=NO,
+    )
     store: StoreSettings = Field(StoreSettings(), description="Where the event log lies.", json_schema_extra=NO)
     anchor: Anchor | None = Field(
         None,

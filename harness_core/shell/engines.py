@@ -8,6 +8,7 @@ import attrs
 
 from harness_hookspecs.errors import PluginError
 
+from .config.effective import EffectiveConfig
 from .parts import Need, Parts
 from .plugins.catalogue import Catalogue
 
@@ -32,6 +33,7 @@ class Engines:
 
     catalogue: Catalogue
     parts: Parts
+    config: EffectiveConfig
     lock: WaitLock
 
     def rules(self) -> Rules:
@@ -50,18 +52,25 @@ class Engines:
         return rules
 
     def code(self, name: str | None = None) -> BoundEngine:
-        """The engine of that name; without one the default, or the only one that is installed.
+        """The engine of that name; without one that of ``harness.yaml``, or the default, or the only one installed.
 
         Raises:
             PluginError: ``engine.not_available``: nothing that is installed runs the code, or several might; else as
                 building it says.
         """
-        need = Need("engine", name or self._usual(), where="the step's engine" if name else None)
-        if name and not self.catalogue.providers_of("engine", name):
-            raise _not_available(f"no installed plugin offers the engine {name}")
+        need = self._need(name)
+        if need.where and not self.catalogue.providers_of("engine", need.name):
+            raise _not_available(f"no installed plugin offers the engine {need.name}", where=need.where)
         with self.lock:
             part = self.parts.part(need)
         return BoundEngine(f"{need.key[1]}@{part.plugin_version}", part.thing)
+
+    def _need(self, name: str | None) -> Need:
+        if name:
+            return Need("engine", name, where="the step's engine")
+        if self.config.harness.engine:
+            return Need("engine", self.config.harness.engine, where=self.config.origin(("engine",)).text())
+        return Need("engine", self._usual())
 
     def _usual(self) -> str:
         offers = self.catalogue.offers_of("engine")
@@ -71,8 +80,10 @@ class Engines:
         if not found:
             raise _not_available("no installed plugin runs code")
         names = ", ".join(one.provided.name for one in found)
-        raise _not_available(f"several engines might run the code: {names}", hint="name one in the step: with.engine")
+        raise _not_available(f"several engines might run the code: {names}", hint="name one: engine in harness.yaml")
 
 
-def _not_available(said: str, *, hint: str = "install harness-engine-monty") -> PluginError:
-    return PluginError(said, code="engine.not_available", hint=hint)
+def _not_available(
+    said: str, *, hint: str = "install harness-engine-monty", where: str | None = None
+) -> PluginError:
+    return PluginError(said, code="engine.not_available", hint=hint, where=where)

@@ -73,15 +73,15 @@ class Opened:
         parts = Parts(
             self.catalogue,
             lambda need, schema: config.settings_for(need.kind, need.key[1], schema),
-            lambda need: self._host_of(need, parts),
+            lambda need: self._host_of(need, parts, config),
             self.redactor,
         )
         return parts
 
-    def _engines(self, parts: Parts) -> Engines:
-        return Engines(self.catalogue, parts, self._engine_lock)
+    def _engines(self, parts: Parts, config: EffectiveConfig) -> Engines:
+        return Engines(self.catalogue, parts, config, self._engine_lock)
 
-    def _host_of(self, need: Need, parts: Parts) -> PartHost:
+    def _host_of(self, need: Need, parts: Parts, config: EffectiveConfig) -> PartHost:
         return PartHost(
             ports=self.ports,
             project_dir=self.project,
@@ -92,7 +92,7 @@ class Opened:
             terminal=self.terminal,
             redactor=self.redactor,
             find_artifact=lambda name: parts.get(Need("artifact", name)),
-            engines=self._engines(parts),
+            engines=self._engines(parts, config),
         )
 
     def open_store(self) -> Store:
@@ -161,7 +161,8 @@ class Opened:
 
         chosen = config or self.config
         parts = self.parts if live and config is None else self.new_parts(chosen)
-        return Assembly(chosen, self.catalogue, parts, self._engines(parts), self.project, self.data_dir, live)
+        engines = self._engines(parts, chosen)
+        return Assembly(chosen, self.catalogue, parts, engines, self.project, self.data_dir, live)
 
 
 def open_project(

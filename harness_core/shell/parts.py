@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from harness_hookspecs.errors import ConfigError, HarnessError, PluginError
 from harness_hookspecs.host import KindHost
@@ -24,6 +24,10 @@ from .promised import missing_methods
 from .redaction import Redactor
 
 __all__ = ["Need", "Part", "PartFailed", "Parts"]
+
+
+_ENDING: Final = ("engine", "observer", "provider")
+"""Kinds whose things are closed with the host; a store is closed by whoever opened it."""
 
 
 class Need(NamedTuple):
@@ -159,8 +163,8 @@ class Parts:
         return said.value
 
     def close(self) -> list[HarnessError]:
-        """End what has an end, providers and observers; gives what they raise, without the secrets."""
-        ending = [part for part in self.built() if part.need.kind in ("provider", "observer")]
+        """End what has an end: providers, observers, engines; gives what they raise, without the secrets."""
+        ending = [part for part in self.built() if part.need.kind in _ENDING]
         ended = [
             attempt(part.thing.close, what=f"the end of {part.need.kind} {part.need.key[1]}") for part in ending
         ]

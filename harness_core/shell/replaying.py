@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness_core.kernel.state import SessionState
     from harness_hookspecs.store import Store, StoredEvent
 
+    from .parts import Parts
     from .session_parts import SessionParts
 
 __all__ = ["fold_session", "no_event", "prove_log", "recorded_config", "replay_session"]
@@ -147,13 +148,35 @@ def _replay_again(
 ) -> ReplayReport:
     """Run the session's program again; an error that nobody foresaw is one of the log when no fold takes it."""
     events = list(proved(store.read(f"session:{session_id}")))
+    assembling = _Assembling(opened)
     try:
         if mode == "simulate":
-            return _simulate(opened, store, session_id, events)
-        return _replay_decisions(opened, store, session_id, events, against)
+            return _simulate(opened, store, session_id, events, assembling)
+        return _replay_decisions(opened, store, session_id, events, assembling, against)
     except UNFORESEEN as error:
         _prove_folds(_reader(store, session_id), events, error)
         raise
+    finally:
+        assembling.close()
+
+
+class _Assembling:
+    """Makes the parts that a replay enters roles with, and ends what was begun for it, such as what runs code."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._made: list[Parts] = []
+
+    def parts_of(self, config: EffectiveConfig) -> SessionParts:
+        """The parts under a configuration."""
+        assembly = self._opened.assembly(config, live=False)
+        self._made.append(assembly.parts)
+        return assembly.session_parts()
+
+    def close(self) -> None:
+        """A replay has told what it has to tell: nothing that breaks here is added."""
+        for parts in self._made:
+            parts.close()
 
 
 def _prove_folds(reader: SessionMachine, events: Sequence[StoredEvent], error: BaseException) -> None:
@@ -165,7 +188,12 @@ def _prove_folds(reader: SessionMachine, events: Sequence[StoredEvent], error: B
 
 
 def _replay_decisions(
-    opened: Opened, store: Store, session_id: str, events: list[StoredEvent], against: str | Path | None
+    opened: Opened,
+    store: Store,
+    session_id: str,
+    events: list[StoredEvent],
+    assembling: _Assembling,
+    against: str | Path | None,
 ) -> ReplayReport:
     from .replay_role import RoleReplay  # with all that performs a role call; a fold needs none of it
 
@@ -174,7 +202,7 @@ def _replay_decisions(
     other = None if against is None else _other_config(opened, against)
 
     def parts_of(config: EffectiveConfig) -> SessionParts:
-        return opened.assembly(other or config, live=False).session_parts()
+        return assembling.parts_of(other or config)
 
     parts = parts_of(begun_under)
     machine = SessionMachine(session_id, parts.definition, store.blob)
@@ -208,16 +236,15 @@ def _rule_place(config: EffectiveConfig, side: Any) -> str | None:
     return config.origin(("stages", payload["source"], *rules[index].path)).text()
 
 
-def _simulate(opened: Opened, store: Store, session_id: str, events: list[StoredEvent]) -> ReplayReport:
+def _simulate(
+    opened: Opened, store: Store, session_id: str, events: list[StoredEvent], assembling: _Assembling
+) -> ReplayReport:
     from .ports.simulated import SimulatedPorts
     from .simulate import replay_simulated
     from .simulate_roles import SimulatedRoles
 
-    def parts_of(config: EffectiveConfig) -> SessionParts:
-        return opened.assembly(config, live=False).session_parts()
-
     begun_under = recorded_config(store, session_id, [one for one in events if one.type == "config.loaded"])
-    parts = parts_of(begun_under)
+    parts = assembling.parts_of(begun_under)
     machine = SessionMachine(session_id, parts.definition, store.blob)
     with SimulatedPorts(watchdog_seconds=SIMULATION_WATCHDOG_SECONDS) as ports:
         ports.baton.flow = 0.0  # time passes when nobody can go on
@@ -227,7 +254,7 @@ def _simulate(opened: Opened, store: Store, session_id: str, events: list[Stored
             machine,
             ports,
             opened.redactor,
-            lambda event: parts_of(_config(store, event.payload["content_ref"])),
+            lambda event: assembling.parts_of(_config(store, event.payload["content_ref"])),
             store,
         )
         return replay_simulated(events, machine, site, ports)

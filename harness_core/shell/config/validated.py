@@ -34,7 +34,7 @@ CORE_KEYS: Mapping[str, frozenset[str]] = {
 }
 """The keys of an entry that are the core's, by the kind of the offer that it chooses."""
 
-_LATER = (("harness", "anchor"),)
+_LATER = (("harness", "anchor"), ("harness", "engine"))
 """File and key of each setting that came when sessions had been recorded without it."""
 
 
