@@ -142,6 +142,17 @@ def test_more_visits_than_a_step_may_have_fail_the_run() -> None:
     assert "d leads back to a" in end["error"]["message"]
 
 
+def test_a_back_edge_is_taken_when_the_last_step_of_its_loop_was_skipped() -> None:
+    steps = [
+        tool("a", maxVisits=2),
+        choose("d", "a", to=("a", "e"), maxVisits=2),
+        choose("e", to=("d", "end"), maxVisits=2),
+    ]
+    run = Run(steps)
+    run.through({"d.visit[0]": "a", "d.visit[1]": "e", "e.visit[1]": "end"})
+    assert run.log == ["a.visit[0]#1", "d.visit[0]#1", "a.visit[1]#1", "d.visit[1]#1", "e.visit[1]#1"]
+
+
 def test_a_step_routed_to_twice_runs_once_when_both_have_settled() -> None:
     run = Run([choose("d", to=("x", "end")), choose("e", to=("x", "end")), tool("x")])
     run.hear("d#1", "x")
@@ -440,6 +451,12 @@ def test_the_last_step_runs_once_whatever_the_end() -> None:
         found = run.through({**answers, "z#1": Failure("tool.z")})
         assert run.log == ["a#1", "b#1", "z#1", "z#2"]
         assert found == end or found["error"]["code"] == "tool.gone"
+
+
+def test_a_plan_may_have_nothing_but_a_last_step() -> None:
+    run = Run([], last=tool("z"), value="done")
+    assert run.through() == {"output": "done"}
+    assert run.log == ["z#1"]
 
 
 def test_the_last_step_runs_when_no_call_is_open_any_more() -> None:

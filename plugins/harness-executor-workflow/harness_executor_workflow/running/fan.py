@@ -100,7 +100,7 @@ def stop(move: Move, frame: Frame) -> None:
             move.agenda.append(("progress", frame, step))
         elif state.get("ask", {}).get("kind") not in ("call", "fix"):
             stop_waiting(move, frame, step)
-    move.agenda.append(("check", frame, ""))
+    move.ending.append(frame)
 
 
 def _stop_branches(move: Move, frame: Frame, step: str) -> None:

@@ -39,13 +39,15 @@ class Frame(NamedTuple):
 class Move:
     """The new state while it is made.
 
-    ``agenda`` holds what is still to be done, by name, level and step: nothing of a run calls itself.
+    ``agenda`` holds what is still to be done, by name, level and step, ``ending`` the levels that may be over when all
+    of it is done: nothing of a run calls itself.
     """
 
     def __init__(self, program: Program, state: Mapping[str, Any]) -> None:
         self.program = program
         self.state: dict[str, Any] = dict(state)
         self.agenda: deque[tuple[str, Frame, str]] = deque()
+        self.ending: deque[Frame] = deque()
         self._mine: dict[int, Any] = {id(self.state): self.state}
 
     def own(self, parent: Any, key: Any) -> Any:

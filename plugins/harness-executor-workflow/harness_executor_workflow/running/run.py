@@ -97,6 +97,7 @@ def _enter(move: Move, name: str, level: Level) -> None:
     move.state[name] = new_level(move, level)
     frame = _frame(move, name)
     move.agenda += [("ready", frame, step) for step in level.starters]
+    move.ending.append(frame)
 
 
 def _moved(move: Move) -> dict[str, Any]:
@@ -155,9 +156,12 @@ def _told(failed: Mapping[str, Any]) -> str:
 
 
 def _work(move: Move) -> None:
-    while move.agenda:
-        what, frame, step = move.agenda.popleft()
-        _DO[what](move, frame, step)
+    while move.agenda or move.ending:
+        if move.agenda:
+            what, frame, step = move.agenda.popleft()
+            _DO[what](move, frame, step)
+        else:
+            _check(move, move.ending.popleft())
 
 
 def _ready(move: Move, frame: Frame, step: str) -> None:
@@ -191,7 +195,7 @@ def _queue(move: Move, frame: Frame, step: str) -> None:
     move.agenda.append(("ready", frame, step))
 
 
-def _check(move: Move, frame: Frame, step: str) -> None:
+def _check(move: Move, frame: Frame) -> None:
     """A level is over when all of it has settled, or when it has failed and awaits nothing more."""
     level = frame.state
     if level["over"] or (level["running"] if level["failed"] else level["left"]):
@@ -202,7 +206,6 @@ def _check(move: Move, frame: Frame, step: str) -> None:
 
 
 _DO: Final[Mapping[str, Callable[[Move, Frame, str], None]]] = {
-    "check": _check,
     "open": open_fan,
     "progress": progress,
     "ready": _ready,

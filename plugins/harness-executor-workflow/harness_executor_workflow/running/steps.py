@@ -131,7 +131,7 @@ def stop_waiting(move: Move, frame: Frame, step: str) -> None:
         state.pop(name, None)
     state["status"] = "stopped"
     move.own(frame.state, "running").pop(step, None)
-    move.agenda.append(("check", frame, step))
+    move.ending.append(frame)
 
 
 def error_of(error: Any) -> dict[str, Any]:
@@ -216,7 +216,8 @@ def _settle(move: Move, frame: Frame, step: str, status: str) -> None:
     state["status"] = status
     move.own(frame.state, "running").pop(step, None)
     frame.state["left"] -= 1
-    move.agenda += [("settled", frame, step), ("check", frame, step)]
+    move.agenda.append(("settled", frame, step))
+    move.ending.append(frame)
 
 
 def _choice_error(plan: StepPlan, chosen: Any) -> dict[str, Any]:
