@@ -67,9 +67,9 @@ def judge_just_allowed() -> None:
             judge(chain(kind, links), just_allowed)
 
 
-def said_by_child(run: str) -> list[str]:
+def said_by_child(run: str, *, seconds: int = 20) -> list[str]:
     """What a process says; it must end well, and soon."""
-    run = f"from test_schema_cost import *\nin_bounds(lambda: {run})"
+    run = f"from test_schema_cost import *\nin_bounds(lambda: {run}, {seconds})"
     child = subprocess.run(
         [sys.executable, "-c", run], cwd=Path(__file__).parent, check=False, capture_output=True, text=True, timeout=60
     )
@@ -77,9 +77,9 @@ def said_by_child(run: str) -> list[str]:
     return child.stdout.split()
 
 
-def in_bounds(run: Callable[[], None]) -> None:
+def in_bounds(run: Callable[[], None], seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
-    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
@@ -98,6 +98,58 @@ TAKES_MUCH: Mapping[str, tuple[Callable[[], Any], list[int], list[str]]] = {
         lambda: chain("twice", 1), [4, 14, 200], ["['anyOf']", "['tooComplex']", "['tooComplex']"],
     ),
 }  # fmt: skip
+
+
+WORDS = [f"{number:06}" for number in range(10_000)]
+OF_VALUES: Mapping[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
+    "a pattern that is long": (lambda: {"pattern": "[ab]*a[ab]{3000}c"}, lambda: "a" * 250_000, "['tooComplex']"),
+    "a pattern that looks ahead": (lambda: {"pattern": "(?=[ab]*a[ab]{99}c)d"}, lambda: "ab" * 9_000, "['tooComplex']"),
+    "patterns that look ahead": (
+        lambda: {"allOf": [{"pattern": f"(?=a*{at})(a|aa)+$b"} for at in range(50)]}, lambda: "a" * 100_000,
+        "['tooComplex']",
+    ),
+    "patterns of names": (
+        lambda: {"patternProperties": {f"[a-z]+{at}$": True for at in range(5_000)}},
+        lambda: {f"bcdefghijklmnop{at}": 1 for at in range(10_000)}, "['tooComplex']",
+    ),
+    "patterns that are large": (
+        lambda: {"patternProperties": {f"\\p{{L}}{{15}}a{at}": True for at in range(900)}}, dict, REFUSED,
+    ),
+    "booleans": (lambda: {"items": {"anyOf": [False] * 90_000 + [True]}}, lambda: [1] * 90_000, REFUSED),
+    "numbers": (
+        lambda: {"items": {"enum": [at + 0.5 for at in range(30_000)]}}, lambda: [29_999.5] * 50_000, REFUSED,
+    ),
+    "lists": (
+        lambda: {"items": {"enum": [[0] * 500 + [at] for at in range(2_000)]}}, lambda: [[0] * 500] * 3_000, REFUSED,
+    ),
+    "words": (lambda: {"items": {"enum": WORDS}}, lambda: WORDS * 9, "[]"),
+    "properties of those in place of others": (
+        lambda: chain("ref", 200, {"properties": {word: {"$ref": "#"} for word in WORDS[:9_000]}}), dict, REFUSED,
+    ),
+    "properties of alternatives": (
+        lambda: {"$defs": {"a": {"properties": {f"a{at}": {"$ref": f"#/$defs/b{at}"} for at in range(3_000)}},
+                           **{f"b{at}": {"$ref": "#/$defs/a"} for at in range(3_000)}}}, dict, REFUSED,
+    ),
+    "anchors": (
+        lambda: {"$defs": {
+            **{f"a{at}": {"$id": f"a{at}", "$dynamicAnchor": "a"} for at in range(2_000)},
+            **{f"b{at}": {"properties": {"a": {"$dynamicRef": "a1#a"}}} for at in range(2_000)},
+        }}, dict, REFUSED,
+    ),
+}  # fmt: skip
+
+
+def judge_value(what: str) -> None:
+    schema, value, _ = OF_VALUES[what]
+    try:
+        print([fault.keyword for fault in faults(compiled_schema(schema()), value())], flush=True)
+    except PluginError as error:
+        print(error.code)
+
+
+@pytest.mark.parametrize("what", OF_VALUES)
+def test_neither_texts_nor_what_a_schema_lists_take_the_process_or_its_time_with_them(what: str) -> None:
+    assert said_by_child(f"judge_value({what!r})", seconds=3) == [OF_VALUES[what][2]]
 
 
 def judge_case(what: str) -> None:
@@ -194,6 +246,38 @@ def test_a_schema_that_comes_back_to_itself_with_the_same_value_is_refused(how: 
     assert caught.value.code == REFUSED
 
 
+ONE = {"$id": "https://example.org/one", "anyOf": [{"$ref": "two"}, {"$ref": "two"}]}
+OLD = "http://json-schema.org/draft-07/schema#"
+DOUBTS: Mapping[str, tuple[Any, str, str]] = {
+    "two of one $id": ({"b": ONE, "a": {"$id": "https://example.org/one"}}, "two subschemas of one name", "/$defs/b"),
+    "two of one anchor": ({"b": {"$anchor": "a"}, "a": {"$anchor": "a"}}, "two subschemas of one name", "/$defs/b"),
+    "one where it is only kept": ({"a": {"contentSchema": ONE}, "b": ONE}, "two subschemas of one name", "/$defs/a/"),
+    "the standard's own": (
+        {"a": {"$id": "https://json-schema.org/draft/2020-12/schema"}}, "two subschemas of one name", "/$defs/a",
+    ),
+    "large and small letters": ({"a": {"$id": "https://EXAMPLE.org/one"}, "b": ONE}, "more than one way", "/$defs/a"),
+    "an escape": ({"a": {"$id": "%6fne"}, "b": ONE}, "more than one way", "/$defs/a"),
+    "dots": ({"a": {"$id": "https://example.org/a/../one"}, "b": ONE}, "more than one way", "/$defs/a"),
+    "another draft": ({"a": {"$schema": OLD, "$id": "#one"}, "b": {"$anchor": "one"}}, "another draft", "/$defs/a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DOUBTS)
+def test_where_names_may_lead_elsewhere_than_it_seems_nothing_is_followed(what: str) -> None:
+    defs, reason, where = DOUBTS[what]
+    schema = {"$id": "https://example.org/root", "$defs": {**defs, "c": {"$ref": "#/$defs/a"}}}
+    with pytest.raises(PluginError, match=reason) as caught:
+        compiled_schema(schema)
+    assert (caught.value.code, (caught.value.where or "")[: len(where)]) == (REFUSED, where)
+
+
+def test_what_a_pointer_goes_through_has_no_address() -> None:
+    within = {"$id": "https://example.com/", "bar": {"$ref": "baz"}}
+    with pytest.raises(PluginError, match="where no subschema is looked for") as caught:
+        compiled_schema({"$ref": "#/x/bar", "x": within, "$defs": {"a": {"$id": "https://example.com/baz"}}})
+    assert (caught.value.code, caught.value.where) == (REFUSED, "/x")
+
+
 BELOW: Mapping[str, Any] = {
     "properties": {"allOf": [{"properties": {"a": {"$ref": "#"}}}] * 2},
     "a property and a pattern": {"properties": {"a": {"$ref": "#"}}, "patternProperties": {"^a": {"$ref": "#"}}},
@@ -237,3 +321,17 @@ def test_a_schema_without_references_costs_nothing_to_bound(monkeypatch: pytest.
     monkeypatch.delattr(json_schema, "schema_cost")
     compiled = compiled_schema({"properties": {"a": {"type": "string"}}, "additionalProperties": False})
     assert faults(compiled, {"a": "x" * 10_000}) == []
+
+
+def test_a_text_is_as_large_as_its_patterns_allow_and_another_one_as_large_as_it_is() -> None:
+    compiled = compiled_schema({"properties": {"path": {"pattern": r"^(?!/)(?=[ab]*a[ab]{20})[ab.]+$"}}})
+    assert faults(compiled, {"path": "ab" * 20 + ".", "content": "x" * 500_000}) == []
+    assert [one.keyword for one in faults(compiled, {"path": "ab" * 9_000})] == ["tooComplex"]
+    nested = compiled_schema({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": compiled.schema}})
+    assert [one.keyword for one in faults(nested, [{"content": "x" * 500_000}])] == ["tooComplex"]
+
+
+def test_patterns_that_people_write_take_texts_as_large_as_arguments_are() -> None:
+    for pattern in (r"^(?!/)(?!.*\.\.).*$", r"^[^@\s]+@[^@\s]+\.[^@\s]+$", r"^(?=.*[a-z])(?=.*\d).{8,}$", r"^\S+$"):
+        compiled = compiled_schema({"items": {"pattern": pattern}})
+        assert faults(compiled, [f"abc@example.org{number}" for number in range(5_000)]) == []

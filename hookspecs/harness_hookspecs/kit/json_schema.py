@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -25,10 +25,13 @@ from harness_hookspecs.errors import CodecError, PluginError
 from harness_hookspecs.kit import codec
 from harness_hookspecs.kit.frozen import freeze
 from harness_hookspecs.kit.schema_cost import MAX_LOOKS, Cost, TooComplex, schema_cost
+from harness_hookspecs.kit.schema_patterns import Compiled, compiled_patterns
 from harness_hookspecs.kit.strict import MAX_WRITE_DEPTH
 
+Found = TypeVar("Found")
+
 if TYPE_CHECKING:
-    from jsonschema_rs import Draft202012Validator, ValidationError
+    from jsonschema_rs import ValidationError
 
 __all__ = ["UNRESOLVABLE", "CompiledSchema", "SchemaFault", "best_fault", "compiled_schema", "faults"]
 
@@ -42,9 +45,9 @@ _MAX_TOLD: Final = 1_000_000  # looks, each as long as the way to it; all messag
 # No way is longer than 700 so: a value has a part for each level, and each subschema on the way is two looks or more.
 # Of messages of alternatives, which are in each other, a stack of 8 MiB holds some 4,000.
 _MAX_BYTES: Final = 8_000_000  # of values in messages
-_BACKTRACKS: Final = 1_000  # of a pattern with look-around or back references, each through the text; others take none
 _NAMED_BY_KIND: Final = frozenset({"falseSchema", "pattern"})  # their place in the schema may end with a name
-_REFERS: Final = re.compile(rb'\$(?:dynamic|recursive)?[rR]ef"|"unevaluated')  # such ask for more than they say
+_REFERS: Final = re.compile(rb'\$(?:dynamicR|r)ef"|"unevaluated')  # such ask for more than they say
+_PATTERN: Final = re.compile(rb'"pattern(?:Properties)?"')
 _OF_NAMES: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _COUNTED: Final = frozenset({"minContains", "maxContains"})
 _OF_MANY: Final = frozenset({"anyOf", "oneOf"})
@@ -69,11 +72,13 @@ class SchemaFault(NamedTuple):
 class CompiledSchema:
     """A schema that values can be held to, by ``faults`` and ``best_fault``. Nothing of it changes."""
 
-    def __init__(self, validator: Draft202012Validator, schema: Any, most_looks: int | None) -> None:
-        self.validator: Final = validator
+    def __init__(self, compiled: Compiled, schema: Any, most_looks: int | None) -> None:
+        self.validator: Final = compiled.validator
         self.schema: Final = schema
         self.most_looks: Final = most_looks
-        """How often each part of a value is looked at, at most; None where that depends on how deep it is."""
+        """How often each byte of a value is looked at, at most; None where that depends on how deep it is."""
+        self.pattern_looks: Final = compiled.pattern_looks
+        """How often a pattern looks at each character, at most."""
 
     @cached_property
     def cost(self) -> Cost:
@@ -93,15 +98,15 @@ def compiled_schema(schema: Any) -> CompiledSchema:
             (``plugin.schema_unresolvable``); or it could ask for too much of the stack or of time
             (``plugin.schema_too_complex``). ``where`` is a JSON pointer into the schema, None for the whole of it.
     """
-    from jsonschema_rs import Draft202012Validator, FancyRegexOptions, ValidationError, ValidationErrorKind
+    from jsonschema_rs import ValidationError, ValidationErrorKind
 
-    limits = FancyRegexOptions(backtrack_limit=_BACKTRACKS)
     cost = None
     try:
         text = codec.dumps(schema)
         plain = codec.loads_trusted(text)  # as text, 1e300 would be another number than a value's 1e300
-        cost = _bounded(plain) if len(text) > MAX_LOOKS or _REFERS.search(text) else None
-        validator = Draft202012Validator(plain, offline=True, validate_formats=False, pattern_options=limits)
+        has_patterns = _PATTERN.search(text) is not None
+        cost = _bounded(plain) if has_patterns or len(text) > MAX_LOOKS or _REFERS.search(text) else None
+        compiled = _allowed(compiled_patterns(plain, cost.all_patterns if cost is not None else 0))
     except CodecError as error:
         message = f"A schema is strict JSON, as events keep it; this is not. {error.message}"
         raise PluginError(message, code=_INVALID, where=error.where) from error
@@ -115,19 +120,22 @@ def compiled_schema(schema: Any) -> CompiledSchema:
         raise PluginError(str(error), code=_INVALID) from None
     if cost is not None and cost.unresolved:  # the library has found it, but how much is there is not known
         raise PluginError("The reference leads nowhere.", code=UNRESOLVABLE, where=cost.unresolved[0])
-    return CompiledSchema(validator, plain, len(text) if cost is None else _most_looks(cost))
+    return CompiledSchema(compiled, plain, len(text) if cost is None else _most_looks(cost, compiled.pattern_looks))
 
 
 def _bounded(schema: Any) -> Cost:
-    found = schema_cost(schema if isinstance(schema, Mapping) else {})
+    return _allowed(schema_cost(schema if isinstance(schema, Mapping) else {}))
+
+
+def _allowed(found: Found | TooComplex) -> Found:
     if isinstance(found, TooComplex):
         message = f"The schema {found.reason}, and might take the process, or its time, with it."
         raise PluginError(message, code=_TOO_COMPLEX, where=found.where or None)
     return found
 
 
-def _most_looks(cost: Cost) -> int | None:
-    return cost.looks[-1] if cost.levels == MAX_WRITE_DEPTH else None
+def _most_looks(cost: Cost, pattern_looks: int) -> int | None:
+    return cost.looks[-1] + cost.patterns[-1] * pattern_looks if cost.levels == MAX_WRITE_DEPTH else None
 
 
 def faults(compiled: CompiledSchema, value: Any, *, at_most: int = 20, longest: int = 300) -> list[SchemaFault]:
@@ -185,7 +193,7 @@ def _errors(compiled: CompiledSchema, value: Any) -> list[ValidationError] | Sch
     except orjson.JSONEncodeError:
         size = _size(value)
     if most is None or size * most > _MAX_LOOKS:
-        refused = _refused(compiled.cost, value, size)
+        refused = _refused(compiled, value, size)
         if refused is not None:
             return refused
     try:
@@ -196,15 +204,26 @@ def _errors(compiled: CompiledSchema, value: Any) -> list[ValidationError] | Sch
     return _told(compiled, value)
 
 
-def _refused(cost: Cost, value: Any, size: int) -> SchemaFault | None:
-    if cost.levels == MAX_WRITE_DEPTH and size * cost.looks[-1] <= _MAX_LOOKS:
+def _refused(compiled: CompiledSchema, value: Any, size: int) -> SchemaFault | None:
+    cost = compiled.cost
+    most = _most_looks(cost, compiled.pattern_looks)
+    if most is not None and size * most <= _MAX_LOOKS:
         return None
     parts, depth = _measured(value)
     if depth > cost.levels:
         return _too_complex(f"is nested more deeply than the {cost.levels} levels that its schema can be held to")
-    if parts * _looks(cost, depth) > _MAX_LOOKS:
+    if parts * _at_depth(cost.looks, depth) > _MAX_LOOKS:
         return _too_complex("is too large for its schema, which has many ways to look at each part of it")
+    if _patterned_size(cost, value, size) * _at_depth(cost.patterns, depth) * compiled.pattern_looks > _MAX_LOOKS:
+        return _too_complex("is too large for its schema, which has patterns that would take long to be held to it")
     return None
+
+
+def _patterned_size(cost: Cost, value: Any, size: int) -> int:
+    """Bytes of what patterns are held to."""
+    if cost.patterned is None:
+        return size
+    return sum(_size(value[name]) for name in cost.patterned if name in value) if isinstance(value, dict) else 0
 
 
 def _told(compiled: CompiledSchema, value: Any) -> list[ValidationError] | SchemaFault:
@@ -229,12 +248,12 @@ def _first(compiled: CompiledSchema, value: Any) -> list[ValidationError]:
 
 
 def _is_tellable(cost: Cost, value: Any, depth: int) -> bool:
-    parts, looks, way = _measured(value)[0], _looks(cost, depth), cost.chain * (depth + 1)
+    parts, looks, way = _measured(value)[0], _at_depth(cost.looks, depth), cost.chain * (depth + 1)
     return parts * looks * (8 + way) <= _MAX_TOLD and _size(value) * looks <= _MAX_BYTES
 
 
-def _looks(cost: Cost, depth: int) -> int:
-    return cost.looks[min(depth, len(cost.looks) - 1)]
+def _at_depth(looks: tuple[int, ...], depth: int) -> int:
+    return looks[min(depth, len(looks) - 1)]
 
 
 def _below(value: Any, levels: int) -> list[Any]:
@@ -260,7 +279,8 @@ def _size(value: Any) -> int:
     try:
         return len(orjson.dumps(value))
     except orjson.JSONEncodeError:  # for that, or for something else, which is the library's to judge
-        return _measured(value)[0] * 8
+        _measured(value)
+        return 4 * len(repr(value))  # bytes of a character
 
 
 def _measured(value: Any) -> tuple[int, int]:

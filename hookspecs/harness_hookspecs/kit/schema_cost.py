@@ -9,16 +9,14 @@ One look is one subschema, or one thing that it can find fault with, held to one
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import unquote, urldefrag, urljoin
 
+from harness_hookspecs.kit.schema_graph import Part, SchemaGraph, TooComplex, standard_references
 from harness_hookspecs.kit.strict import MAX_WRITE_DEPTH
 
-__all__ = ["MAX_LINKS", "MAX_LOOKS", "MAX_SUBSCHEMAS", "Cost", "TooComplex", "schema_cost"]
-
-MAX_SUBSCHEMAS: Final = 10_000
-"""Subschemas of a schema: compiling follows references as deep as there are subschemas."""
+__all__ = ["MAX_LINKS", "MAX_LOOKS", "Cost", "TooComplex", "schema_cost"]
 
 MAX_LOOKS: Final = 10_000
 """Looks at one value without going below it; below, a value is the larger problem (see ``Cost.looks``)."""
@@ -28,36 +26,14 @@ MAX_LINKS: Final = 8_192
 
 _MAX_CHAIN: Final = MAX_LINKS // 32  # whatever the schema, values may be that deep
 _MAX_GROWN: Final = 10_000_000  # looks at one value, below others
-_MAX_ROUNDS: Final = 200_000  # times subschemas, until the looks have stopped growing
+_MAX_ROUND: Final = 300_000  # names of properties that are handed from subschema to subschema, once through all
+_MAX_ROUNDS: Final = 1_000_000  # these, until the looks have stopped growing
 
-_APPLIED: Final = {
-    **dict.fromkeys(("not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"), "here"),
-    **dict.fromkeys(("additionalProperties", "unevaluatedProperties"), "members"),
-    **dict.fromkeys(("items", "unevaluatedItems", "prefixItems"), "items"),
-    "properties": "named", "patternProperties": "patterns", "contains": "contains", "propertyNames": "names",
-    "$defs": "", "definitions": "",
-    "dependencies": "here", "additionalItems": "items",  # of older drafts, which a part may be of
-}  # fmt: skip
-"""The keywords with subschemas, and the field of the part that these are in."""
-
-_NAMED: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs",
-                           "definitions"})  # fmt: skip
-_FIRST_ITEMS: Final = frozenset({"prefixItems", "items"})
-_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _AGAIN: Final = 3  # beside unevaluatedItems and -Properties, which alternatives hold is asked once more, and within
 _CHOICES: Final = frozenset({"anyOf", "oneOf", "if", "contains", "dependentSchemas", "dependencies"})
-
-_ROOT: Final = "http://schema.invalid/"  # what is relative to nothing
-_STANDARD: Final = "https://json-schema.org/draft/2020-12/"
 _STANDARD_LOOKS: Final = 100  # the meta-schema, which everybody has
 _STANDARD_LINKS: Final = 20
-
-
-class TooComplex(NamedTuple):
-    """Why a schema is refused: what it does, to be said of it, and a JSON pointer to where it does that."""
-
-    reason: str
-    where: str
+_APART: Final = re.compile(r"\(\?[^:]|\\[1-9k]")  # what parts of a pattern that are matched one by one stand between
 
 
 class Cost(NamedTuple):
@@ -68,6 +44,9 @@ class Cost(NamedTuple):
         chain: Subschemas that lead to each other in place, at most.
         looks: How often each part of a value is looked at, at most: item ``n`` for a value of depth ``n``, the last
             item for all that are deeper.
+        patterns: How many patterns each character is held to, at most, by depth as ``looks``.
+        all_patterns: How many patterns there are.
+        patterned: The properties of a value which patterns are held to, or to what is below them; None: it is to all.
         until_choice: How many levels of a value are passed, at least, until there are alternatives (``anyOf``,
             ``oneOf``) to choose from; None where there are none.
         unresolved: JSON pointers of the references that lead to nothing in the schema.
@@ -76,24 +55,11 @@ class Cost(NamedTuple):
     levels: int
     chain: int
     looks: tuple[int, ...]
+    patterns: tuple[int, ...]
+    all_patterns: int
+    patterned: frozenset[str | int] | None
     until_choice: int | None
     unresolved: tuple[str, ...]
-
-
-class _Part(NamedTuple):
-    """A subschema, and the numbers of those it looks at. They are filled in while the graph is built."""
-
-    schema: dict[str, Any]
-    where: str
-    base: str
-    here: list[int]  # in place
-    one_of: list[list[int]]  # in place, one of each list
-    members: list[int]  # of properties, by what holds for all that the part does not name
-    patterns: list[int]  # of properties, beside what else holds for them
-    items: list[int]  # of an array, beyond the first ones
-    contains: list[int]  # of an array, beside what else holds for them
-    names: list[int]
-    named: dict[str | int, list[int]]  # of properties by name, of the first items by number
 
 
 class _Sums(NamedTuple):
@@ -109,177 +75,112 @@ class _Sums(NamedTuple):
         return self.members if isinstance(name, str) else self.items
 
 
+class _Grown(NamedTuple):
+    """Looks at one value, by its depth, and how many levels a value may have that they are known for."""
+
+    by_depth: tuple[int, ...]
+    levels: int
+
+
 def schema_cost(schema: Mapping[str, Any]) -> Cost | TooComplex:
     """Compute what a schema can ask for, in time that its size bounds.
 
     Args:
         schema: A plain mapping, such as the codec reads; what is no schema in it is passed over.
     """
-    graph = _Graph(schema)
-    if len(graph.parts) > MAX_SUBSCHEMAS:
-        return TooComplex(f"has more than {MAX_SUBSCHEMAS:,} subschemas", graph.parts[-1].where)
-    order = _inmost_first(graph.parts)
+    graph = SchemaGraph(schema)
+    order = graph.refused or _inmost_first(graph.parts)
     if isinstance(order, TooComplex):
         return order
+    chain = _longest_chain(graph.parts, order)
+    if isinstance(chain, TooComplex):
+        return chain
     again = _again(graph.parts, order)
-    measured = _in_place_cost(graph.parts, order, again)
-    if isinstance(measured, TooComplex):
-        return measured
-    chain, looks = measured
-    grown, is_all = _grown(graph.parts, order, looks, again)
-    levels = min(MAX_WRITE_DEPTH, MAX_LINKS // chain, MAX_WRITE_DEPTH if is_all else len(grown) - 1)
-    return Cost(levels, chain, grown, _until_choice(graph.parts), tuple(graph.unresolved))
+    looks = _grown(graph.parts, order, again, _own_looks)
+    if isinstance(looks, TooComplex):
+        return looks
+    has_patterns = any(map(_own_patterns, graph.parts))
+    patterns = _grown(graph.parts, order, again, _own_patterns) if has_patterns else _Grown((0,), MAX_WRITE_DEPTH)
+    if isinstance(patterns, TooComplex):
+        return patterns
+    return Cost(
+        min(looks.levels, patterns.levels, MAX_LINKS // chain), chain, looks.by_depth, patterns.by_depth,
+        sum(len(_patterns(part)) for part in graph.parts), _patterned(graph.parts),
+        _until_choice(graph.parts), tuple(graph.unresolved),
+    )  # fmt: skip
 
 
-def _in_place_cost(
-    parts: list[_Part], order: list[int], again: Mapping[int, int]
-) -> tuple[int, dict[int, int]] | TooComplex:
-    """The longest chain of subschemas, and the looks that each asks for, without going down in the value."""
+def _longest_chain(parts: list[Part], order: list[int]) -> int | TooComplex:
     chains: dict[int, int] = {}
+    for number in order:
+        part = parts[number]
+        inner = max((chains[one] for one in part.in_place), default=0)
+        chains[number] = 1 + max(inner, _STANDARD_LINKS * standard_references(part.schema))
+        if chains[number] > _MAX_CHAIN:
+            return TooComplex(f"has more than {_MAX_CHAIN} subschemas in a row that stay with one value", part.where)
+    return max(chains.values())
+
+
+def _in_place(
+    parts: list[Part], order: list[int], again: Mapping[int, int], own: Callable[[Part], int]
+) -> dict[int, int] | TooComplex:
+    """The looks that each subschema asks for, of which it has some of its own, without going down in the value."""
     looks: dict[int, int] = {}
     for number in order:
         part = parts[number]
-        inner = max((chains[one] for one in _in_place(part)), default=0)
-        chains[number] = 1 + max(inner, _standard(part, _STANDARD_LINKS))
-        looks[number] = _looks_here(part, looks, again[number])
-        if chains[number] > _MAX_CHAIN:
-            return TooComplex(f"has more than {_MAX_CHAIN} subschemas in a row that stay with one value", part.where)
+        inner = sum(looks[one] for one in part.here)
+        inner += sum(max((looks[one] for one in options), default=0) for options in part.one_of)
+        looks[number] = own(part) + again[number] * inner
         if looks[number] > MAX_LOOKS:
             return TooComplex(f"has more than {MAX_LOOKS:,} ways to look at one value", part.where)
-    return max(chains.values()), looks
+    return looks
 
 
-class _Graph:
-    """Every subschema of a schema by its number, the whole of it first."""
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self.parts: list[_Part] = []
-        self.unresolved: list[str] = []
-        self._root = schema
-        self._numbers: dict[int, int] = {}
-        self._resources: dict[str, tuple[Any, str]] = {_ROOT: (schema, "")}
-        self._anchors: dict[tuple[str, str], int] = {}
-        self._dynamic: dict[str, list[int]] = {}
-        self._references: list[tuple[int, str, str]] = []
-        self._waiting: list[int] = []
-        self._add(schema, "", _ROOT)
-        while self._waiting or self._references:
-            while self._waiting and len(self.parts) <= MAX_SUBSCHEMAS:
-                self._read(self._waiting.pop())
-            if len(self.parts) > MAX_SUBSCHEMAS:
-                return
-            references, self._references = self._references, []
-            for reference in references:
-                self._follow(*reference)
-
-    def _add(self, schema: Any, where: str, base: str) -> list[int]:
-        """Number a subschema; a boolean, and what is none, has no number."""
-        if not isinstance(schema, dict):
-            return []
-        number = self._numbers.get(id(schema))
-        if number is None:
-            number = self._numbers[id(schema)] = len(self.parts)
-            self.parts.append(_Part(schema, where, _base(schema, base), [], [], [], [], [], [], [], {}))
-            self._waiting.append(number)
-        return [number]
-
-    def _read(self, number: int) -> None:
-        part = self.parts[number]
-        self._name(number)
-        for key, found in part.schema.items():
-            if key in _REFERENCES:
-                if isinstance(found, str):
-                    self._references.append((number, key, found))
-            elif isinstance(found, dict | list) and key in _APPLIED:
-                self._apply(part, key, found)
-
-    def _apply(self, part: _Part, key: str, found: dict[str, Any] | list[Any]) -> None:
-        where, field = f"{part.where}/{key}", _APPLIED[key]
-        if isinstance(found, dict) and key not in _NAMED:
-            getattr(part, field).extend(self._add(found, where, part.base))
-            return
-        pairs: Iterable[tuple[str | int, Any]] = found.items() if isinstance(found, dict) else enumerate(found)
-        inner = {name: self._add(one, f"{where}/{_escaped(name)}", part.base) for name, one in pairs}
-        if key == "properties" or (isinstance(found, list) and key in _FIRST_ITEMS):
-            part.named.update(inner)
-        elif field:
-            getattr(part, field).extend(one for some in inner.values() for one in some)
-
-    def _name(self, number: int) -> None:
-        part = self.parts[number]
-        if "$id" in part.schema:
-            self._resources.setdefault(part.base, (part.schema, part.where))
-        for key in ("$anchor", "$dynamicAnchor"):
-            name = part.schema.get(key)
-            if isinstance(name, str):
-                self._anchors.setdefault((part.base, name), number)
-                if key == "$dynamicAnchor":
-                    self._dynamic.setdefault(name, []).append(number)
-
-    def _follow(self, number: int, key: str, reference: str) -> None:
-        part = self.parts[number]
-        uri, name = urldefrag(urljoin(part.base, reference)) if reference[:1] != "#" else (part.base, reference[1:])
-        found = self._found(uri, unquote(name))
-        if key != "$ref":  # whichever of these the way through the schema meets first
-            part.one_of.append(sorted({*found, *self._dynamic.get(unquote(name), ())}))
-        elif found != [number]:  # a schema that is itself says nothing
-            part.here.extend(found)
-        if not found and not uri.startswith(_STANDARD) and not self._is_boolean(uri, unquote(name)):
-            self.unresolved.append(f"{part.where}/{key}")
-
-    def _found(self, uri: str, name: str) -> list[int]:
-        if name and not name.startswith("/"):
-            anchor = self._anchors.get((uri, name))
-            return [] if anchor is None else [anchor]
-        found = self._at(uri, name)
-        return [] if found is None else self._add(*found)
-
-    def _is_boolean(self, uri: str, name: str) -> bool:
-        found = self._at(uri, name) if not name or name.startswith("/") else None
-        return found is not None and isinstance(found[0], bool)
-
-    def _at(self, uri: str, pointer: str) -> tuple[Any, str, str] | None:
-        """What a pointer into a resource leads to, where that is in the whole, and the base there."""
-        found, where = self._resources.get(uri, (None, ""))
-        base = uri
-        for part in pointer.split("/")[1:]:
-            key = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and key in found:
-                base, found = _base(found, base), found[key]
-            elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
-                found = found[int(key)]
-            else:
-                return None
-            where = f"{where}/{part}"
-        return None if found is None else (found, where, base)
+def _own_looks(part: Part) -> int:
+    schema = part.schema
+    own = 1 + len(schema) + _STANDARD_LOOKS * standard_references(schema)
+    for key in ("required", "dependentRequired"):
+        own += len(schema[key]) if isinstance(schema.get(key), dict | list) else 0
+    if isinstance(schema.get("enum"), list):
+        own += _compared(schema["enum"])
+    return own + _compared([schema.get("const")])
 
 
-def _base(schema: dict[str, Any], base: str) -> str:
-    own = schema.get("$id")
-    return urldefrag(urljoin(base, own))[0] if isinstance(own, str) else base
+def _compared(options: list[Any]) -> int:
+    """Looks that finding a value among others is: words are found a hundred times as fast as all else."""
+    words = sum(isinstance(one, str | bool | None) for one in options)
+    others, waiting = 0, [one for one in options if not isinstance(one, str | bool | None)]
+    while waiting:
+        one = waiting.pop()
+        others += 1
+        if isinstance(one, dict | list):
+            waiting += one.values() if isinstance(one, dict) else one
+    return words // 100 + others
 
 
-def _escaped(key: str | int) -> str:
-    return key.replace("~", "~0").replace("/", "~1") if isinstance(key, str) else str(key)
+def _own_patterns(part: Part) -> int:
+    own = sum(1 + len(_APART.findall(one)) for one in _patterns(part))
+    return own + _STANDARD_LOOKS * standard_references(part.schema)
 
 
-def _in_place(part: _Part) -> list[int]:
-    return [*part.here, *(one for options in part.one_of for one in options)] if part.one_of else part.here
+def _patterns(part: Part) -> list[str]:
+    named, own = part.schema.get("patternProperties"), part.schema.get("pattern")
+    return [*(named if isinstance(named, dict) else ()), *([own] if isinstance(own, str) else ())]
 
 
-def _inmost_first(parts: list[_Part]) -> list[int] | TooComplex:
+def _inmost_first(parts: list[Part]) -> list[int] | TooComplex:
     """Order parts so that what one looks at in place comes before it; who comes back to himself is refused."""
     order: list[int] = []
     done = [False] * len(parts)
     for first in range(len(parts)):
-        way, is_open = [(first, iter(_in_place(parts[first])))], {first}
+        way, is_open = [(first, iter(parts[first].in_place))], {first}
         while way and not done[first]:
             number, inner = way[-1]
             for one in inner:
                 if one in is_open:
                     return TooComplex("leads back to itself without going down in the value", parts[one].where)
                 if not done[one]:
-                    way.append((one, iter(_in_place(parts[one]))))
+                    way.append((one, iter(parts[one].in_place)))
                     is_open.add(one)
                     break
             else:
@@ -290,56 +191,56 @@ def _inmost_first(parts: list[_Part]) -> list[int] | TooComplex:
     return order
 
 
-def _standard(part: _Part, much: int) -> int:
-    return sum(much for key in _REFERENCES if str(part.schema.get(key)).startswith(_STANDARD))
-
-
-def _looks_here(part: _Part, looks: Mapping[int, int], again: int) -> int:
-    schema = part.schema
-    own = 1 + len(schema) + _standard(part, _STANDARD_LOOKS)
-    for key, each in (("required", 1), ("dependentRequired", 1), ("enum", 100)):
-        if key in schema:
-            own += len(schema[key]) // each if isinstance(schema[key], dict | list) else 0
-    inner = sum(looks[one] for one in part.here)
-    inner += sum(max((looks[one] for one in options), default=0) for options in part.one_of)
-    return own + again * inner
-
-
-def _again(parts: list[_Part], order: list[int]) -> dict[int, int]:
+def _again(parts: list[Part], order: list[int]) -> dict[int, int]:
     """How often each part has what it looks at in place looked at."""
     choosing: set[int] = set()
     found: dict[int, int] = {}
     for number in order:
-        part = parts[number]
-        if not _CHOICES.isdisjoint(part.schema) or not choosing.isdisjoint(_in_place(part)) or _standard(part, 1):
+        part, schema = parts[number], parts[number].schema
+        chooses = not _CHOICES.isdisjoint(schema) or standard_references(schema)
+        if chooses or not choosing.isdisjoint(part.in_place):
             choosing.add(number)
-        keeps_count = "unevaluatedProperties" in part.schema or "unevaluatedItems" in part.schema
+        keeps_count = "unevaluatedProperties" in schema or "unevaluatedItems" in schema
         found[number] = _AGAIN if keeps_count and number in choosing else 1
     return found
 
 
 def _grown(
-    parts: list[_Part], order: list[int], looks: dict[int, int], again: Mapping[int, int]
-) -> tuple[tuple[int, ...], bool]:
-    """Looks at one value that the whole asks for, for each depth, and whether more depth asks for no more.
+    parts: list[Part], order: list[int], again: Mapping[int, int], own: Callable[[Part], int]
+) -> _Grown | TooComplex:
+    """Looks at one value that the whole asks for, for each depth, of which each subschema has some of its own.
 
     A value below is looked at by all that look at its name, or number, in the value above, each in all its ways: two of
     them that lead back here double the looks with each level.
     """
-    found = [looks[0]]
-    for _ in range(min(MAX_WRITE_DEPTH, _MAX_ROUNDS // len(parts) + 2)):
+    looks = _in_place(parts, order, again, own)
+    if isinstance(looks, TooComplex):
+        return looks
+    found, rounds = [looks[0]], 1
+    while len(found) <= rounds:
         sums: dict[int, _Sums] = {}
-        grown = {}
+        grown, work = {}, 0
         for number in order:
+            work += _handed(parts[number], sums)
+            if work > _MAX_ROUND:
+                where = parts[number].where
+                return TooComplex(f"has more than {_MAX_ROUND:,} ways from its subschemas to properties", where)
             sums[number] = _summed(parts[number], looks, sums, again[number])
             grown[number] = max(looks[number], _most(sums[number]))
         if grown == looks:
-            return tuple(found), True
+            return _Grown(tuple(found), MAX_WRITE_DEPTH)
         looks = grown
         if looks[0] > _MAX_GROWN:
-            return tuple(found), False
+            return _Grown(tuple(found), len(found) - 1)
         found.append(looks[0])
-    return tuple(found), len(found) > MAX_WRITE_DEPTH
+        rounds = min(MAX_WRITE_DEPTH, _MAX_ROUNDS // work + 2)
+    return _Grown(tuple(found), min(MAX_WRITE_DEPTH, len(found) - 1))
+
+
+def _handed(part: Part, sums: Mapping[int, _Sums]) -> int:
+    """How many names ``_summed`` goes through, at most."""
+    chosen = (len(options) * sum(len(sums[one].named) for one in options) for options in part.one_of)
+    return 1 + len(part.named) + sum(len(sums[one].named) for one in part.here) + sum(chosen)
 
 
 def _most(below: _Sums) -> int:
@@ -347,7 +248,7 @@ def _most(below: _Sums) -> int:
     return max(below.members, below.items, below.names, max(named, default=0))
 
 
-def _summed(part: _Part, looks: Mapping[int, int], sums: Mapping[int, _Sums], again: int) -> _Sums:
+def _summed(part: Part, looks: Mapping[int, int], sums: Mapping[int, _Sums], again: int) -> _Sums:
     others, rest = sum(looks[one] for one in part.members), sum(looks[one] for one in part.items)
     members = others + sum(looks[one] for one in part.patterns)
     items = rest + sum(looks[one] for one in part.contains)
@@ -376,24 +277,52 @@ def _widest(options: list[_Sums]) -> _Sums:
     return most
 
 
-def _until_choice(parts: list[_Part]) -> int | None:
+def _patterned(parts: list[Part]) -> frozenset[str | int] | None:
+    before: list[list[int]] = [[] for _ in parts]
+    for number, part in enumerate(parts):
+        for one in (*part.in_place, *_below(part)):
+            before[one].append(number)
+    leads = _reached([number for number, part in enumerate(parts) if _own_patterns(part)], before.__getitem__)
+    names: set[str | int] = set()
+    for number in _reached([0], lambda one: parts[one].in_place):
+        part = parts[number]
+        if _own_patterns(part) or not leads.isdisjoint(_unnamed(part)):
+            return None
+        names.update(name for name, inner in part.named.items() if not leads.isdisjoint(inner))
+    return frozenset(names)
+
+
+def _reached(found: list[int], onwards: Callable[[int], list[int]]) -> set[int]:
+    seen = set(found)
+    for number in found:  # grows
+        new = [one for one in dict.fromkeys(onwards(number)) if one not in seen]
+        seen.update(new)
+        found += new
+    return seen
+
+
+def _until_choice(parts: list[Part]) -> int | None:
     """Levels of a value between the whole schema and the first alternatives."""
     here, seen, levels = [0], {0}, 0
     while here:
         below: list[int] = []
         for number in here:  # grows
             part = parts[number]
-            if "anyOf" in part.schema or "oneOf" in part.schema or _standard(part, 1):
+            if "anyOf" in part.schema or "oneOf" in part.schema or standard_references(part.schema):
                 return levels
-            here += [one for one in _in_place(part) if one not in seen]
-            seen.update(_in_place(part))
+            here += [one for one in part.in_place if one not in seen]
+            seen.update(part.in_place)
             below += _below(part)
         here, levels = [one for one in dict.fromkeys(below) if one not in seen], levels + 1
         seen.update(here)
     return None
 
 
-def _below(part: _Part) -> Iterator[int]:
-    yield from (*part.members, *part.patterns, *part.items, *part.contains, *part.names)
+def _below(part: Part) -> Iterator[int]:
+    yield from _unnamed(part)
     for inner in part.named.values():
         yield from inner
+
+
+def _unnamed(part: Part) -> tuple[int, ...]:
+    return (*part.members, *part.patterns, *part.items, *part.contains, *part.names)
