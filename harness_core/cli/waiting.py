@@ -9,7 +9,10 @@ from harness_core.kernel.projections.approvals import doubt_items
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.naming import resolve_one
 from harness_core.shell.posting import settlement_place
-from harness_hookspecs.errors import NotFound
+from harness_hookspecs.errors import NotFound, StoreCorrupt
+
+from .output import complain
+from .session_text import short
 
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
@@ -26,7 +29,12 @@ def doubts(host: Host) -> Iterator[Mapping[str, Any]]:
     """The effects in doubt of any session that nobody has settled."""
     for document in host.sessions(every_project=True):
         if any(wait["kind"] == "in_doubt" for wait in document["waiting"]):
-            for item in doubt_items(map(decoded, host.events(document["id"])), document["id"]):
+            try:
+                items = list(doubt_items(map(decoded, host.events(document["id"])), document["id"]))
+            except StoreCorrupt as error:  # it keeps nobody from what others wait for
+                complain(f"harness: session {short(document['id'])}: {error.message}")
+                continue
+            for item in items:
                 if settlement_place(item["id"], document["id"], host.store).stands is None:
                     yield item
 

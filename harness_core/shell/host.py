@@ -469,10 +469,12 @@ class Host:
     ) -> Sequence[Mapping[str, Any]]:
         """Approvals of all sessions or of one, oldest first: those that nobody answered, with ``history`` all.
 
-        They are the items of ``harness.approvals/1``.
+        They are the items of ``harness.approvals/1``. A session whose log is damaged keeps nobody from those of others:
+        of it there is a complaint.
 
         Raises:
             NotFound: There is no such session.
+            StoreCorrupt: The log of one is damaged, and no other one has anything to show.
         """
         from harness_core.kernel.state import FINAL
 
@@ -483,7 +485,7 @@ class Host:
         else:
             every = self._documents(every_project=every_project)
             looked_at = [one["id"] for one in every if history or one["status"] not in FINAL]
-        return views.approvals(self.store, looked_at, history=history)
+        return views.approvals(self.store, looked_at, history=history, complain=self._complain)
 
     # -- looking ---
 

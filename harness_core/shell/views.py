@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness_core.kernel.projections.artifacts import artifact_items, digest_of_ref
 from harness_core.kernel.projections.event import decoded, proved
 from harness_core.kernel.projections.naming import LAST, resolve_session
-from harness_hookspecs.errors import NotFound
+from harness_hookspecs.errors import HarnessError, NotFound, StoreCorrupt
 from harness_hookspecs.kit.codec import loads_trusted
 
 from .posting import answer_place
@@ -60,13 +60,36 @@ def find_session(reference: str, ours: Sequence[str], every: Sequence[str], *, i
     return resolve_session(reference, every)
 
 
-def approvals(store: Store, sessions: Iterable[str], *, history: bool) -> list[dict[str, Any]]:
-    """The approvals of these sessions, oldest first: those that nobody answered, or with ``history`` all (B-127)."""
+def approvals(
+    store: Store, sessions: Iterable[str], *, history: bool, complain: Callable[[HarnessError], None]
+) -> list[dict[str, Any]]:
+    """The approvals of these sessions, oldest first: those that nobody answered, or with ``history`` all (B-127).
+
+    Args:
+        store: What holds the sessions.
+        sessions: Their ids.
+        history: Whether those that are answered are given too.
+        complain: Told of each session whose log is damaged, when others have something to show.
+
+    Raises:
+        StoreCorrupt: The log of a session is damaged, and no other one has anything to show.
+    """
     from harness_core.kernel.projections.approvals import approval_items
 
-    every = (item for one in sessions for item in approval_items(_events(store, one), one, history=history))
-    items = [_with_posted(store, item) for item in every]
+    items: list[dict[str, Any]] = []
+    damaged: list[tuple[str, StoreCorrupt]] = []
+    for one in sessions:
+        try:
+            found = approval_items(_events(store, one), one, history=history)
+            items += [_with_posted(store, item) for item in found]
+        except StoreCorrupt as error:
+            damaged.append((one, error))
     kept = [item for item in items if history or item["status"] == "pending"]
+    if damaged and not kept:
+        raise damaged[0][1]
+    for one, error in damaged:
+        said = f"the log of session {one[-8:]} is damaged, and what it waits for is not known: {error.message}"
+        complain(StoreCorrupt(said, code=error.code, hint=f"harness events verify {one[-8:]}"))
     return sorted(kept, key=lambda item: (item["requested_at"], item["id"]))
 
 

@@ -527,7 +527,11 @@ class Host(Protocol):
     def approvals(
         self, session_id: str | None = None, *, history: bool = False, every_project: bool = True
     ) -> Sequence[Mapping[str, Any]]:
-        """The items of ``harness.approvals/1``, oldest first: those that nobody answered, with ``history`` all."""
+        """The items of ``harness.approvals/1``, oldest first: those that nobody answered, with ``history`` all.
+
+        Raises:
+            StoreCorrupt: The log of a session is damaged, and no other one has anything to show.
+        """
 
     def find(self, session_id: str) -> str:
         """The full id of a session."""

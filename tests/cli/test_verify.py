@@ -421,3 +421,22 @@ def test_a_log_that_says_what_may_not_be_does_not_verify_whatever_its_chain_prov
     assert main(["events", "verify", "@last"]) == 15
     told = capsys.readouterr().out
     assert all(f"seq {one['seq']}" in told and one["invariant"] in told for one in found["broken"])
+
+
+def test_a_damaged_session_keeps_nobody_from_what_others_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asks = calls(("network", {"note": "n"}))
+    site = write_site(tmp_path, stages=one_stage(), replies=[asks, says("done")]).enter(monkeypatch)
+    assert [main(["run", "x", "--on-ask", "suspend"]) for _ in range(2)] == [10, 10]
+    damaged, other = json.loads(_printed(capsys, "approvals", "--json"))["items"]
+    stream = f"(SELECT id FROM streams WHERE name = 'session:{damaged['session_id']}')"
+    change_log(site, f"UPDATE events SET payload = X'35' WHERE seq = 6 AND sid = {stream}")
+    capsys.readouterr()
+    assert main(["approvals", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["items"] == [other]
+    assert damaged["session_id"][-8:] in shown.err
+    assert main(["approvals", "answer", other["id"], "--approve"]) == 0
+    assert main(["resume", other["session_id"]]) == 0
+    assert main(["approvals", "--json"]) == 6  # nothing else waits, and whether this one does nobody knows
