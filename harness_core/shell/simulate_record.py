@@ -5,8 +5,9 @@ A simulation holds every call back until all that the same role call did before 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 from harness_core.kernel.facts import Event, Fact, effect_id
@@ -42,6 +43,8 @@ _READINGS: Mapping[str, Sequence[str]] = {
 }
 """What of an event was read off a clock: a simulation's clock shows what was recorded."""
 
+_seq_of = attrgetter("seq")
+
 _ENVELOPE_IDS = frozenset({"causation_id", "correlation_id"})
 
 
@@ -64,9 +67,11 @@ class Record:
         told = (one.seq for one in self.events if one.type == "command.received" and one.payload["kind"] == "cancel")
         self._cancelled_at = next(told, 0)
         self._of_call: dict[str, list[Event]] = {}
+        self._of_type: dict[tuple[str, str], list[Event]] = {}  # the same, by what they are
         for event in self.events:
             if "role_call_id" in event.refs:
                 self._of_call.setdefault(event.refs["role_call_id"], []).append(event)
+                self._of_type.setdefault((event.refs["role_call_id"], event.type), []).append(event)
         self._decided: dict[str, int] = {}  # the seq of what ended it, by approval or effect in doubt
         self._grants: dict[str, str] = {}  # the approvals that somebody granted, by the id of that event
         for event in self.events:
@@ -178,7 +183,9 @@ class Record:
 
     def ahead(self, role_call_id: str, event_type: str) -> Iterator[Event]:
         """What of a type is still to happen in a role call, in order."""
-        return (one for one in self._of_call.get(role_call_id, ()) if one.seq > self.seq and one.type == event_type)
+        of_type = self._of_type.get((role_call_id, event_type), [])
+        first = bisect_right(of_type, self.seq, key=_seq_of)
+        return (of_type[at] for at in range(first, len(of_type)))
 
     def ahead_in_run(self, role_call_id: str, event_type: str) -> Iterator[Event]:
         """The same until the role call is suspended: what is asked then and stands behind that was refused here."""
@@ -258,7 +265,7 @@ class Record:
             event.refs.get("role_call_id") != role_call_id
             or event.type in _MOVES
             or (self.is_result(event) and event.seq not in laid)
-            for event in islice(self.events, self.seq, seq - 1)
+            for event in map(self.events.__getitem__, range(self.seq, seq - 1))
         )
 
     def are_all_in(self, role_call_id: str, laid: set[int]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -120,3 +120,25 @@ def test_an_approval_was_waited_for_when_its_call_goes_on_before_the_role_call_i
     )
     it.seq = 3
     assert [it.is_answered(CALL, f"approval-{one}") for one in "abc"] == [True, False, False]
+
+
+class Looked(list[Any]):
+    """A list that counts how often somebody takes something out of it."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for one in super().__iter__():
+            self.looks += 1
+            yield one
+
+    def __getitem__(self, place: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(place)
+
+
+def test_whose_turn_it_is_is_seen_without_a_look_at_all_that_has_happened() -> None:
+    it = record(*(step(f"{at}") for at in range(200) for step in (lambda of: started(of, "keyed"), succeeded)))
+    it.seq, it.events = 381, Looked(it.events)
+    assert it.is_due(383, CALL, {382})
+    assert it.events.looks < 5
