@@ -87,9 +87,9 @@ def approvals(
     kept = [item for item in items if history or item["status"] == "pending"]
     if damaged and not kept:
         raise damaged[0][1]
-    for one, error in damaged:
-        said = f"the log of session {one[-8:]} is damaged, and what it waits for is not known: {error.message}"
-        complain(StoreCorrupt(said, code=error.code, hint=f"harness events verify {one[-8:]}"))
+    for one, damage in damaged:
+        said = f"the log of session {one[-8:]} is damaged, and what it waits for is not known: {damage.message}"
+        complain(StoreCorrupt(said, code=damage.code, hint=f"harness events verify {one[-8:]}"))
     return sorted(kept, key=lambda item: (item["requested_at"], item["id"]))
 
 

@@ -298,6 +298,12 @@ def test_two_ways_down_to_one_value_double_with_each_level(how: str) -> None:
     assert all(2 * less == more for less, more in zip(cost.looks[2:], cost.looks[3:], strict=False))
 
 
+def test_alternatives_that_refuse_each_others_properties_cost_no_more_with_each_level() -> None:
+    strict = [{"properties": {name: {"$ref": "#"}}, "additionalProperties": False} for name in "abc"]
+    cost = compiled_schema({"anyOf": strict}).cost
+    assert (cost.levels, len(cost.looks)) == (MAX_WRITE_DEPTH, 3)
+
+
 # ------------------------------------------------------------------------------------------------ what is told
 
 

@@ -211,12 +211,14 @@ def _grown(
     """Looks at one value that the whole asks for, for each depth, of which each subschema has some of its own.
 
     A value below is looked at by all that look at its name, or number, in the value above, each in all its ways: two of
-    them that lead back here double the looks with each level.
+    them that lead back here double the looks with each level. What does not go on from there has no part in that.
     """
     looks = _in_place(parts, order, again, own)
     if isinstance(looks, TooComplex):
         return looks
     found, rounds = [looks[0]], 1
+    nearest: dict[int, int] = {}  # looks at a value one level below each, and then at one at any level below it
+    below = looks
     while len(found) <= rounds:
         sums: dict[int, _Sums] = {}
         grown, work = {}, 0
@@ -225,14 +227,14 @@ def _grown(
             if work > _MAX_ROUND:
                 where = parts[number].where
                 return TooComplex(f"has more than {_MAX_ROUND:,} ways from its subschemas to properties", where)
-            sums[number] = _summed(parts[number], looks, sums, again[number])
-            grown[number] = max(looks[number], _most(sums[number]))
-        if grown == looks:
+            sums[number] = _summed(parts[number], below, sums, again[number])
+            grown[number] = max(nearest.get(number, 0), _most(sums[number]))
+        if nearest and grown == below:
             return _Grown(tuple(found), MAX_WRITE_DEPTH)
-        looks = grown
-        if looks[0] > _MAX_GROWN:
+        nearest, below = nearest or grown, grown
+        if below[0] > _MAX_GROWN:
             return _Grown(tuple(found), len(found) - 1)
-        found.append(looks[0])
+        found.append(max(looks[0], below[0]))
         rounds = min(MAX_WRITE_DEPTH, _MAX_ROUNDS // work + 2)
     return _Grown(tuple(found), min(MAX_WRITE_DEPTH, len(found) - 1))
 
