@@ -219,6 +219,7 @@ class Assembly:
             provider=self._provider(name),
             timeout_seconds=entry.call_timeout_sec,
             path=entry.path,
+            live=self.live,
         )
 
     def _provider(self, name: str) -> Provider:

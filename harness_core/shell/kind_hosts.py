@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["PartHost", "granted_secret", "register_secrets", "resolve_secret"]
 
 _KINDS = ("env:", "file:")
+_GIVEN = {"provider": "models", "role": "plugins.settings"}
+"""The kinds that are given secrets, and where in the configuration their references stand."""
 
 
 @attrs.frozen
@@ -64,18 +66,19 @@ class PartHost:
         """The value behind a reference, from now on redacted everywhere (D-18).
 
         Raises:
-            PluginError: ``secret.not_granted``: only providers are given secrets. What another kind asked for while it
-                runs would be known to no other process, and lie in clear in what those post.
+            PluginError: ``secret.not_granted``: only providers and roles are given secrets. What another kind asked
+                for while it runs would be known to no other process, and lie in clear in what those post.
             ConfigError: As :func:`granted_secret`.
         """
-        if self.kind != "provider":
+        if self.kind not in _GIVEN:
             asked = reference if reference.startswith(_KINDS) else "one"
             message = f"a plugin of kind {self.kind} is given no secrets, and {self.entry_name} asks for {asked}"
             raise PluginError(message, code="secret.not_granted")
-        return granted_secret(reference, self.entry_name, self.ports, self.project_dir, self.redactor)
+        where = f"{_GIVEN[self.kind]}.{self.entry_name}"
+        return granted_secret(reference, where, self.ports, self.project_dir, self.redactor)
 
 
-def granted_secret(reference: str, entry_name: str, ports: Ports, project_dir: Path, redactor: Redactor) -> str:
+def granted_secret(reference: str, where: str, ports: Ports, project_dir: Path, redactor: Redactor) -> str:
     """The value behind a reference, known to the redactor before the plugin is given it.
 
     Raises:
@@ -87,7 +90,7 @@ def granted_secret(reference: str, entry_name: str, ports: Ports, project_dir: P
         value = resolve_secret(reference, ports, project_dir)
     except ConfigError as error:
         if error.code == "secret.reference":
-            error.where = f"models.{entry_name}"
+            error.where = where
             with suppress(ConfigError):
                 redactor.register(reference)
         raise
@@ -134,19 +137,34 @@ def _content(name: str, ports: Ports, project_dir: Path) -> str:
 
 
 def register_secrets(
-    redactor: Redactor, catalogue: Catalogue, models: ModelsSettings, ports: Ports, project_dir: Path
+    redactor: Redactor,
+    catalogue: Catalogue,
+    models: ModelsSettings,
+    ports: Ports,
+    project_dir: Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
 ) -> None:
-    """Tell the redactor every secret that model entries refer to, before any provider asks for one.
+    """Tell the redactor every secret that model entries and roles refer to, before any of them asks for one.
 
-    Only providers are given secrets, and only their own keys of an entry can refer to one, or what their manifest says
-    those keys are without an entry: a text anywhere else is text, whatever it looks like. Who answers or replays builds
-    no provider, and must leave out what the run left out. What cannot be resolved is passed over: its provider says so
-    when it asks. Of an untrusted project nothing is read, because its entries do not count.
+    Only providers and roles are given secrets, and only their own keys can refer to one, or what their manifest says
+    those keys are where nothing is set: a text anywhere else is text, whatever it looks like. Who answers or replays
+    asks for none, and must leave out what the run left out. What cannot be resolved is passed over: whoever needs it
+    says so when it asks. Of an untrusted project nothing is read, because its entries do not count.
+
+    Args:
+        redactor: Is told.
+        catalogue: Who offers what, with the manifests.
+        models: The model entries.
+        ports: The doors.
+        project_dir: Where a relative file lies.
+        settings: What is set in ``plugins.settings``, by offer.
     """
     schemas = catalogue.manifest_schemas()
-    for entry in models.models.values():
-        schema = schemas.get(("provider", entry.provider)) or {}
-        for reference in _references({**_defaults(schema), **entry.own}):
+    told = [(schemas.get(("provider", entry.provider)), entry.own) for entry in models.models.values()]
+    told += [(schema, (settings or {}).get(name, {})) for (kind, name), schema in schemas.items() if kind == "role"]
+    for schema, own in told:
+        for reference in _references({**_defaults(schema or {}), **own}):
             with suppress(HarnessError):
                 redactor.register(resolve_secret(reference, ports, project_dir))
 

@@ -110,7 +110,7 @@ class EntryHost:
         Raises:
             ConfigError: As :func:`granted_secret`.
         """
-        return granted_secret(reference, self.entry_name, self.ports, self.project_dir, self.redactor)
+        return granted_secret(reference, f"models.{self.entry_name}", self.ports, self.project_dir, self.redactor)
 
 
 def probe(name: str, config: EffectiveConfig, catalogue: Catalogue, ports: Ports) -> ModelFacts:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import attrs
 
 from harness_core.kernel.facts import derive
-from harness_hookspecs import errors
 from harness_hookspecs.errors import HarnessError, ProviderError
 from harness_hookspecs.kit.canonical import canonical, digest, read_canonical, sha256
 from harness_hookspecs.kit.codec import dumps, loads_trusted
-from harness_hookspecs.kit.frozen import FrozenDict, thaw
+from harness_hookspecs.kit.frozen import FrozenDict
 from harness_hookspecs.kit.prompt import PromptHasher
 from harness_hookspecs.messages import ChatInput, Message, OracleResponse, Usage
 from harness_hookspecs.provider import CallContext, Chunk, CountsTokens, ModelRequest, Provider, Routing, ToolSchema
 
 from .conversation import NOTHING_SAID, Conversation, went_on
+from .error_told import error_told
 from .journal import CallRecord
 from .perform_attempt import attempt
 from .recorder import RoleCallRecorder
@@ -25,11 +26,7 @@ from .redaction import ChunkRedactor
 from .services import Services
 from .toolbox import Tool
 
-__all__ = ["BoundModel", "ModelEntry", "counted_tokens", "error_told"]
-
-_ERRORS: Mapping[str, type[HarnessError]] = {
-    name: kind for name in errors.__all__ if issubclass(kind := getattr(errors, name), HarnessError)
-}
+__all__ = ["BoundModel", "ModelEntry", "counted_tokens"]
 
 CHARACTERS_PER_TOKEN = 3
 """A cautious estimate for a reservation where the provider cannot count: more tokens than English text has."""
@@ -48,6 +45,7 @@ class ModelEntry:
     provider: Provider
     timeout_seconds: float
     path: str | None = None
+    live: bool = True  # in a replay nobody is asked, whoever answers
     # Asked once here: looking whether an object fits a protocol is slow, and questions are many.
     counter: CountsTokens | None = attrs.field(init=False)
 
@@ -71,6 +69,15 @@ class _Answer(NamedTuple):
     given: OracleResponse
     response: dict[str, Any]
     content: bytes
+
+
+class _Elsewhere(NamedTuple):
+    """A provider of which a role has the one function."""
+
+    complete: Callable[[ModelRequest, CallContext], OracleResponse]
+
+    def close(self) -> None:
+        """Nothing was opened."""
 
 
 class BoundModel:
@@ -135,6 +142,17 @@ class BoundModel:
             called = dict(record.intent)  # its answer was lost: it is asked again, and the log says so (A-62)
             self._recorder.intend([self._recorder.fact("harness.model.called", called, actor="agent")])
         return self._ask(request, called, on_chunk or self._on_chunk)
+
+    def elsewhere(
+        self, answer: Callable[[ModelRequest, CallContext], OracleResponse], *, provider: str, model_id: str
+    ) -> BoundModel:
+        """One that shares all that is counted, so that no two calls are taken for each other."""
+        asked = _Elsewhere(answer) if self._entry.live else self._entry.provider
+        other = copy(self)
+        other._entry = attrs.evolve(self._entry, provider=asked)
+        other.provider, other.model_id, other.params = provider, model_id, {}
+        other._last_hasher = None
+        return other
 
     def turn_of(self, call_id: str) -> int | None:
         """The turn in which the model asked for that tool call; ``None`` for a call that no answer of its holds."""
@@ -369,18 +387,6 @@ def counted_tokens(provider: CountsTokens, messages: Sequence[Message], tools: S
     """What the provider's model counts; ``None`` where it cannot, or says what is no count."""
     counted = attempt(provider.count_tokens, messages, tools, what="the token count").value
     return counted if isinstance(counted, int) and counted >= 0 else None
-
-
-def error_told(envelope: Mapping[str, Any]) -> HarnessError:
-    """The error that a role is told, made from what is recorded of it alone: live, resumed and replayed it is the same
-    one, and holds no secret (I-18, D-18). A class that only the provider knows is told as a ``ProviderError``.
-    """
-    facts = thaw(envelope.get("details") or {})  # the role's own: the record stays as it was
-    hint, where = facts.pop("hint", None), facts.pop("where", None)
-    kind = _ERRORS.get(envelope["name"], ProviderError)
-    error = kind(envelope["message"], code=envelope.get("code"), hint=hint, where=where)
-    error.facts = facts
-    return error
 
 
 def _fits(call_id: str) -> bool:

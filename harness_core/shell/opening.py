@@ -145,7 +145,8 @@ class Opened:
         with suppress(NotFound):  # it died before it recorded one: nothing ran yet that could know a secret
             config = recorded_config(store, session_id, rest)
             project = Path(decode_path(payload_of(first)["project"]))
-            register_secrets(self.redactor, self.catalogue, config.models, self.ports, project)
+            settings = config.harness.plugins.settings
+            register_secrets(self.redactor, self.catalogue, config.models, self.ports, project, settings=settings)
 
     def build_observers(self) -> None:
         """Build the installed observers that can be and may be; for who ends a session without the parts to run it."""
@@ -200,7 +201,8 @@ def open_project(
         index, config, disabled=chosen.disabled, no_plugins=chosen.no_plugins, processes=ports.processes
     )
     redactor = Redactor()
-    register_secrets(redactor, catalogue, config.models, ports, config.project)
+    settings = config.harness.plugins.settings
+    register_secrets(redactor, catalogue, config.models, ports, config.project, settings=settings)
     return Opened(
         ports, config, catalogue, config.project, config.folders.data, config.folders.state, redactor, terminal
     )

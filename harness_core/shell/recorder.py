@@ -262,12 +262,14 @@ class RoleCallRecorder:
         except Diverged as error:
             raise self.fail(error) from error
 
-    def note(self, text: str, facts: Mapping[str, Any]) -> None:
+    def note(self, text: str, facts: Mapping[str, Any], *, remote: bool = False) -> None:
         """Keep a role's note once; a note already recorded is not written again on a re-run."""
         self.check_open()
         payload: dict[str, Any] = {"role_call_id": self.role_call_id, "text": text}
         if facts:
             payload["facts"] = thaw(facts)
+        if remote:
+            payload["remote"] = True
         if not self.journal.has_note(payload):
             self.result([self.fact("role.note", payload, actor="agent")])
 

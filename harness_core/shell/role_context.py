@@ -9,12 +9,12 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.facts import Event, derive
-from harness_hookspecs.errors import HarnessError, RoleError, Suspend, ToolError
+from harness_hookspecs.errors import HarnessError, RoleError, Suspend, ToolError, VocabularyError
 from harness_hookspecs.host import CancelToken, Ports, Task
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.frozen import thaw
-from harness_hookspecs.messages import ToolCallRequest
-from harness_hookspecs.role import Scope, ToolOutcome
+from harness_hookspecs.messages import ToolCallRequest, find_cost
+from harness_hookspecs.role import REMOTE_EVENTS, Scope, ToolOutcome
 
 from .dispatcher import Dispatcher, ToolCall
 from .earlier_calls import Earlier
@@ -29,7 +29,7 @@ __all__ = ["BoundRoleTool", "CallContextOfRole", "Durability"]
 
 
 class Durability:
-    """The event writer a role is given; it takes notes and nothing else (K-28)."""
+    """The event writer a role is given; it takes notes, and what is said far away as notes, and nothing else (K-28)."""
 
     def __init__(self, recorder: RoleCallRecorder, prior: Sequence[Event], redactor: Redactor) -> None:
         self._recorder, self._prior, self._redactor = recorder, prior, redactor
@@ -41,6 +41,15 @@ class Durability:
 
     def note(self, text: str, **facts: Any) -> None:
         self._recorder.note(self._redactor.text(text), self._redactor.value(facts))
+
+    def remote(self, event: Mapping[str, Any]) -> None:
+        kind, payload = event.get("type"), event.get("payload")
+        if kind not in REMOTE_EVENTS or not isinstance(payload, Mapping):
+            raise VocabularyError("an event of somebody far away is a note, or of a model or a tool, with a payload",
+                                  code="role.remote_event", type=str(kind)[:80])  # fmt: skip
+        if find_cost(thaw(payload)) is not None:
+            raise VocabularyError("an event may not record cost", code="usage.cost", type=kind)
+        self._recorder.note(kind, self._redactor.value(payload), remote=True)
 
 
 class CodeCalls:

@@ -16,7 +16,7 @@ from harness_hookspecs.messages import Message, OracleResponse
 from harness_hookspecs.provider import CallContext, ModelRequest, ToolSchema
 from harness_hookspecs.tool import Settled, ToolContext, ToolResult, ToolSpec
 
-from .model_handle import error_told
+from .error_told import error_told
 from .ports.strand import Abandoned
 from .recorder import closed_context
 from .simulate_record import Record, call_id_of

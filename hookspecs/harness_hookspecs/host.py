@@ -324,6 +324,10 @@ class RoleHost(KindHost, Protocol):
             PluginError: ``engine.not_available`` where nothing runs the code; its hint says what to install.
         """
 
+    def secret(self, reference: str) -> str:
+        """Resolve ``env:NAME`` or ``file:PATH`` and register the value for redaction (D-18). The reference must stand
+        among the role's settings. Asked for when it is needed and not while building: a replay builds roles, too."""
+
 
 class ExecutorHost(KindHost, Protocol):
     """For kind ``executor``; an executor is pure and needs nothing but perhaps the rules of the session."""

@@ -10,12 +10,13 @@ from .host import CancelToken, Ports
 from .messages import ArtifactRef, ChatInput, ErrorEnvelope, OracleResponse, ToolCallRequest
 from .mount import HarnessRuntimeMount, MemoryMount, ScratchMount, SkillDescriptor
 from .offer import EXECUTOR_ROLES, ExecutorRole
-from .provider import Chunk
+from .provider import CallContext, Chunk, ModelRequest
 from .value import Json, Maybe, WireModel
 from .workflow import OuterLoopContext, Step, WorkflowBashCapabilities, WorkflowDefinitionSnapshot
 
 __all__ = [
     "EXECUTOR_ROLES",
+    "REMOTE_EVENTS",
     "BoundTool",
     "DelegateToDefault",
     "DescribesPrompt",
@@ -44,6 +45,18 @@ __all__ = [
     "parse_task",
     "role_of",
 ]
+
+
+REMOTE_EVENTS = (
+    "role.note",
+    "harness.model.called",
+    "harness.model.responded",
+    "harness.model.failed",
+    "harness.tool_call.started",
+    "harness.tool_call.succeeded",
+    "harness.tool_call.failed",
+)
+"""What of somebody far away is taken down: notes, and what they say of their models and tools (K-28)."""
 
 
 class StepContext(WireModel):
@@ -244,6 +257,17 @@ class ModelHandle(Protocol):
             Diverged: The recorded call asked something else.
         """
 
+    def elsewhere(
+        self, answer: Callable[[ModelRequest, CallContext], OracleResponse], *, provider: str, model_id: str
+    ) -> "ModelHandle":
+        """A handle whose questions are answered by ``answer``, for a role that asks somewhere else than its model.
+
+        Its calls are recorded, reserved, counted and found again as the model's own, under ``provider`` and
+        ``model_id`` and without the model's parameters. ``answer`` is called once a question, as a provider's
+        ``complete`` is, with the secrets taken out of what is asked; for a recorded call, and in a replay, it is not
+        called. Usage that nobody reported is ``Usage.unknown()``.
+        """
+
 
 class BoundTool(Protocol):
     """One tool the role may call (A-23)."""
@@ -271,6 +295,14 @@ class Recorder(Protocol):
 
     def note(self, text: str, **facts: Any) -> None:
         """Record ``role.note``; any other event is the host's to write (K-28)."""
+
+    def remote(self, event: Mapping[str, Any]) -> None:
+        """Record what somebody far away says that they did, {type, payload} as in view A: it becomes a ``role.note``
+        flagged ``remote``, with the type as its text and the payload as its facts, and counts for nothing.
+
+        Raises:
+            VocabularyError: The type is none of :data:`REMOTE_EVENTS`, or the payload is no object or holds money.
+        """
 
 
 class RoleContext(Protocol):

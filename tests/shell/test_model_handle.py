@@ -11,8 +11,9 @@ import pytest
 from harness_core.kernel.commands import Record
 from harness_core.kernel.facts import Event
 from harness_core.shell.deadlines import Deadlines
+from harness_core.shell.error_told import error_told
 from harness_core.shell.journal import Journal
-from harness_core.shell.model_handle import BoundModel, ModelEntry, error_told
+from harness_core.shell.model_handle import BoundModel, ModelEntry
 from harness_core.shell.ports import HostPorts
 from harness_core.shell.recorder import RoleCallRecorder
 from harness_core.shell.redaction import Redactor

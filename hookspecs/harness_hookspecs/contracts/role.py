@@ -6,13 +6,14 @@ not taking part; the others bind it all the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal
 
 import pytest
 
 from harness_hookspecs.errors import HarnessError, Suspend, ToolError
-from harness_hookspecs.messages import Message, ToolCallPart, ToolResultPart
+from harness_hookspecs.messages import ChatInput, Message, OracleResponse, ToolCallPart, ToolResultPart
 from harness_hookspecs.role import DelegateToDefault, RoleHarness, RoleResult, RoleTask, parse_task
 
 from .role_context import FakeRoleContext, FakeTool, calls, says
@@ -47,6 +48,18 @@ class RoleContract(Contract):
         task = {"kind": "execute_step", "step": step, "stepInput": {"context": "three files"}, "stepContext": where}
         return parse_task(task)
 
+    def context(
+        self,
+        script: Sequence[OracleResponse | BaseException] | Callable[[int, ChatInput], OracleResponse],
+        *,
+        tools: Mapping[str, FakeTool] | None = None,
+        system: str | None = "Be brief.",
+    ) -> FakeRoleContext:
+        """A context whose model answers by a script; a role that asks somewhere else overrides it, has that side answer
+        what the script says, and skips what has no meaning there, such as a call of a tool.
+        """
+        return FakeRoleContext(script, tools=tools, system=system)
+
     def _run(self, ctx: FakeRoleContext, task: RoleTask | None = None) -> RoleResult:
         result = self.subject().run(task or self.task(), ctx)
         if isinstance(result, DelegateToDefault):
@@ -60,35 +73,35 @@ class RoleContract(Contract):
     @rule("role.result_is_of_the_tasks_kind")
     def test_the_result_is_of_the_tasks_kind(self) -> None:
         task = self.task()
-        result = self.subject().run(task, FakeRoleContext([says(_VALID)]))
+        result = self.subject().run(task, self.context([says(_VALID)]))
         assert result.kind in {task.kind, "delegate_to_default"}
 
     @rule("role.output_meets_the_contract")
     def test_the_output_is_the_models_answer(self) -> None:
-        result = self._run(FakeRoleContext([says(_VALID)]))
+        result = self._run(self.context([says(_VALID)]))
         assert result.to_wire()["output"] == {"summary": "done"}
 
     @rule("role.output_meets_the_contract")
     def test_an_output_that_breaks_the_contract_is_never_a_result(self) -> None:
         too_long = '{"summary": "far too long for the schema"}'
         for text in ('{"summary": 7}', too_long, "{}", "done", '{"draft": true} ' + _VALID):
-            self._fails(FakeRoleContext([says(text), says(text)]), self.task(max_turns=2))
+            self._fails(self.context([says(text), says(text)]), self.task(max_turns=2))
 
     @rule("role.suspend_passes")
     def test_waiting_inside_a_model_call_passes_through_the_role(self) -> None:
-        ctx = FakeRoleContext([Suspend("budget", "run")])
+        ctx = self.context([Suspend("budget", "run")])
         with pytest.raises(Suspend):
             self._run(ctx)
 
     @rule("role.suspend_passes")
     def test_waiting_inside_a_tool_call_passes_through_the_role(self) -> None:
-        ctx = FakeRoleContext([calls(("c1", "look", {}))], tools={"look": FakeTool(Suspend(*_WAIT))})
+        ctx = self.context([calls(("c1", "look", {}))], tools={"look": FakeTool(Suspend(*_WAIT))})
         with pytest.raises(Suspend):
             self._run(ctx)
 
     @rule("role.nothing_after_suspend")
     def test_nothing_is_tried_after_a_suspension(self) -> None:
-        ctx = FakeRoleContext([calls(("c1", "look", {}))], tools={"look": FakeTool(Suspend(*_WAIT))})
+        ctx = self.context([calls(("c1", "look", {}))], tools={"look": FakeTool(Suspend(*_WAIT))})
         with suppress(Suspend):
             self._run(ctx)
         assert ctx.after_close == []
@@ -113,12 +126,12 @@ class RoleContract(Contract):
         assert after.noted[: len(before.noted)] == before.noted
 
     def _looking(self, tool: FakeTool) -> FakeRoleContext:
-        return FakeRoleContext([calls(("c1", "look", {"name": "a"})), says(_VALID)], tools={"look": tool})
+        return self.context([calls(("c1", "look", {"name": "a"})), says(_VALID)], tools={"look": tool})
 
     @rule("role.system_stands_first")
     def test_the_system_message_stands_first_and_never_changes(self) -> None:
         script = [calls(("c1", "look", {})), says("not yet"), says(_VALID)]
-        ctx = FakeRoleContext(script, tools={"look": FakeTool({"files": 3})}, system="MARK: be brief.")
+        ctx = self.context(script, tools={"look": FakeTool({"files": 3})}, system="MARK: be brief.")
         self._run(ctx)
         firsts = {chat.messages[0].to_json_bytes() for chat in ctx.model.asked}
         assert len(firsts) == 1
@@ -130,7 +143,7 @@ class RoleContract(Contract):
     @rule("role.calls_are_paired")
     def test_each_call_has_one_result_right_after_it_in_the_order_of_the_calls(self) -> None:
         script = [calls(("c1", "look", {"name": "a"}), ("c2", "gone", {}), ("c3", "look", {"name": "b"})), says(_VALID)]
-        ctx = FakeRoleContext(script, tools={"look": FakeTool({"files": 3}, ToolError("no such file"))})
+        ctx = self.context(script, tools={"look": FakeTool({"files": 3}, ToolError("no such file"))})
         self._run(ctx)
         for chat in ctx.model.asked:
             _check_pairs(chat.messages)
@@ -143,17 +156,17 @@ class RoleContract(Contract):
         for finish in endings:
             tool = FakeTool({"files": 3})
             cut = calls(("c1", "look", {"name": "a"}), finish=finish)
-            self._fails(FakeRoleContext([cut] * 5, tools={"look": tool}))
+            self._fails(self.context([cut] * 5, tools={"look": tool}))
             assert tool.runs == []
 
     @rule("role.refusal_is_an_error")
     def test_a_refusal_is_an_error_whatever_it_says(self) -> None:
-        self._fails(FakeRoleContext(lambda turn, chat: says(_VALID, finish="refusal")))
+        self._fails(self.context(lambda turn, chat: says(_VALID, finish="refusal")))
 
     @rule("role.turns_are_bounded")
     def test_a_model_that_never_ends_is_stopped(self) -> None:
         tool = FakeTool(ToolError("no such file"))
-        ctx = FakeRoleContext(lambda turn, chat: calls((f"c{turn}", "look", {"n": turn})), tools={"look": tool})
+        ctx = self.context(lambda turn, chat: calls((f"c{turn}", "look", {"n": turn})), tools={"look": tool})
         self._fails(ctx, self.task(max_turns=4))
         assert len(ctx.model.asked) <= 4
 
@@ -161,15 +174,15 @@ class RoleContract(Contract):
     def test_the_same_failing_call_is_not_repeated_for_ever(self) -> None:
         tool = FakeTool(ToolError("items is no list"))
         asked = {"items": '[{"a": 1}]'}
-        ctx = FakeRoleContext(lambda turn, chat: calls((f"c{turn}", "look", asked)), tools={"look": tool})
+        ctx = self.context(lambda turn, chat: calls((f"c{turn}", "look", asked)), tools={"look": tool})
         self._fails(ctx, self.task(max_turns=60))
         assert len(tool.runs) < 30
 
     @rule("role.only_its_tools")
     def test_the_model_is_offered_tools_of_the_context_only(self) -> None:
-        without = FakeRoleContext([says(_VALID)])
+        without = self.context([says(_VALID)])
         self._run(without, self.task(tools=False))
-        ctx = FakeRoleContext([says(_VALID)], tools={"look": FakeTool(), "feel": FakeTool()})
+        ctx = self.context([says(_VALID)], tools={"look": FakeTool(), "feel": FakeTool()})
         self._run(ctx)
         assert not without.model.asked[0].tools
         assert set(ctx.model.asked[0].tools or ()) <= {"look", "feel"}
@@ -178,12 +191,12 @@ class RoleContract(Contract):
     def test_the_task_is_the_same_afterwards(self) -> None:
         task = self.task()
         before = task.to_json_bytes()
-        self._run(FakeRoleContext([says(_VALID)]), task)
+        self._run(self.context([says(_VALID)]), task)
         assert task.to_json_bytes() == before
 
     @rule("role.refuses_parallel")
     def test_a_parallel_step_is_refused_without_a_call(self) -> None:
-        ctx = FakeRoleContext(lambda turn, chat: says(_VALID), tools={"look": FakeTool()})
+        ctx = self.context(lambda turn, chat: says(_VALID), tools={"look": FakeTool()})
         with pytest.raises(HarnessError):
             self.subject().run(_parallel(), ctx)
         assert ctx.noted == []

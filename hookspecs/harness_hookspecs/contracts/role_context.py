@@ -10,18 +10,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from harness_hookspecs.errors import HarnessError, Suspend
+from harness_hookspecs.errors import HarnessError, Suspend, VocabularyError
 from harness_hookspecs.messages import ChatInput, OracleResponse, TextPart, ToolCallRequest, Usage
 from harness_hookspecs.mount import HarnessRuntimeMount, MemoryMount, ScratchMount, SkillDescriptor
-from harness_hookspecs.role import ExecutorRole, Scope, ToolOutcome
+from harness_hookspecs.provider import CallContext, ModelRequest
+from harness_hookspecs.role import REMOTE_EVENTS, ExecutorRole, Scope, ToolOutcome
 from harness_hookspecs.workflow import WorkflowBashCapabilities
 
 from .host import FakePorts
 from .waiting import FakeToken
 
-__all__ = ["FakeModel", "FakeRecorder", "FakeRoleContext", "FakeTool", "Noted", "calls", "says"]
+__all__ = ["FakeElsewhere", "FakeModel", "FakeRecorder", "FakeRoleContext", "FakeTool", "Noted", "calls", "says"]
 
 Answer = OracleResponse | BaseException
+Asked = Callable[[ModelRequest, CallContext], OracleResponse]
 Finish = Literal["stop", "length", "tool_calls", "refusal", "error"]
 
 
@@ -102,6 +104,37 @@ class FakeModel:
             raise found
         return found
 
+    def elsewhere(self, answer: Asked, *, provider: str, model_id: str) -> FakeElsewhere:
+        """A handle that has ``answer`` asked; where the script has something to raise, that comes first."""
+        return FakeElsewhere(self._context, self._script, answer, provider, model_id)
+
+
+class FakeElsewhere(FakeModel):
+    """The model of a call that is answered somewhere else: its script says only what is raised in place of asking."""
+
+    def __init__(
+        self,
+        context: FakeRoleContext,
+        script: Sequence[Answer] | Callable[[int, ChatInput], Answer],
+        answer: Asked,
+        provider: str,
+        model_id: str,
+    ) -> None:
+        super().__init__(context, () if callable(script) else script)
+        self.asked = context.model.asked
+        self._answer, self.provider, self.model_id = answer, provider, model_id
+
+    def complete(self, chat: ChatInput, *, scope: str = "", on_chunk: Any = None) -> OracleResponse:
+        """Whatever is answered elsewhere."""
+        number = len(self.asked)
+        planned = self._script[number] if not callable(self._script) and number < len(self._script) else None
+        if isinstance(planned, BaseException):
+            return super().complete(chat, scope=scope)
+        self._context.enter("model", {**chat.to_wire(), "scope": scope})
+        self.asked.append(chat)
+        call = CallContext(self._context.abort_signal, lambda chunk: None, None)
+        return self._answer(ModelRequest(self.model_id, list(chat.messages)), call)
+
 
 class FakeRecorder:
     """Takes notes, and gives none of the events that it does not have."""
@@ -116,6 +149,13 @@ class FakeRecorder:
     def note(self, text: str, **facts: Any) -> None:
         """Keep a note."""
         self._context.enter("note", {"text": text, "facts": facts})
+
+    def remote(self, event: Mapping[str, Any]) -> None:
+        """Keep what is said to have happened far away."""
+        kind, payload = event.get("type"), event.get("payload")
+        if kind not in REMOTE_EVENTS or not isinstance(payload, Mapping):
+            raise VocabularyError(code="role.remote_event")
+        self._context.enter("note", {"text": kind, "facts": dict(payload), "remote": True})
 
 
 class FakeRoleContext:
