@@ -98,6 +98,21 @@ def test_what_a_manifest_says_a_key_is_without_an_entry_refers_to_a_secret_too(p
     assert (known.text(SECRET), own.text(SECRET)) == (MARK, SECRET)
 
 
+@pytest.mark.inv("I-29")
+def test_what_the_settings_of_a_role_refer_to_is_known_and_those_of_other_kinds_refer_to_nothing(
+    place: Path, ports: Ports
+) -> None:
+    class Catalogue:
+        def manifest_schemas(self) -> dict[Any, Any]:
+            return {("role", "far"): None, ("validator", "near"): None}
+
+    settings, catalogue = {"far": {"headers": {"X": "file:key"}}, "near": {"key": "file:other"}}, Catalogue()
+    (place / "other").write_text("another-secret")
+    redactor = Redactor()
+    register_secrets(redactor, catalogue, entries(), ports, place, settings=settings)  # type: ignore[arg-type]
+    assert redactor.text(f"{SECRET} another-secret") == f"{MARK} another-secret"
+
+
 @pytest.mark.parametrize("text", ["env:WORD", "file:~nosuchuser/x", "file:word"])
 def test_ordinary_text_that_looks_like_a_reference_is_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
@@ -130,7 +145,7 @@ def test_of_a_project_that_is_not_trusted_no_secret_is_read(tmp_path: Path, monk
 
 @pytest.mark.inv("I-29")
 @pytest.mark.parametrize("written", [SECRET, f"sk:{SECRET}", f"{SECRET}:", f"Env:{SECRET}"])
-@pytest.mark.parametrize("kind", ["provider", "tool"])
+@pytest.mark.parametrize("kind", ["provider", "role", "tool"])
 def test_a_secret_written_where_a_reference_belongs_is_in_no_error_and_redacted_from_then_on(
     place: Path, ports: Ports, written: str, kind: str
 ) -> None:
@@ -139,6 +154,7 @@ def test_a_secret_written_where_a_reference_belongs_is_in_no_error_and_redacted_
     with pytest.raises(HarnessError) as raised:
         host.secret(written)
     assert "battery" not in f"{raised.value!r} {raised.value} {raised.value.hint}"
-    if kind == "provider":
-        assert (raised.value.code, raised.value.where) == ("secret.reference", "models.one")
+    if kind != "tool":
+        place_of = {"provider": "models.one", "role": "plugins.settings.one"}
+        assert (raised.value.code, raised.value.where) == ("secret.reference", place_of[kind])
         assert redactor.text(f"the key {written}") == f"the key {MARK}"

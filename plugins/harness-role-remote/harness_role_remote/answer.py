@@ -1,4 +1,4 @@
-"""The bytes of an answer in, the result of the task with what it used out, or the reason why it is none (A-97, A-99)."""
+"""The bytes of an answer in, the result of the task and what it used out, or why it is none (A-97, A-99)."""
 
 from __future__ import annotations
 

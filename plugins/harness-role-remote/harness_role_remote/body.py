@@ -29,5 +29,5 @@ def wire_body(task: RoleTask, ctx: RoleContext) -> bytes:
 
 
 def _scope(scope: Scope) -> dict[str, Any]:
-    """The folder of the log would tell how this machine is laid out, so a mark of the run stands in its place (K-36)."""
+    """The folder of the log would tell how this machine is laid out: a mark of the run stands in its place (K-36)."""
     return {**scope.to_wire(), "logDir": f"log:{hashlib.sha256(scope.run_id.encode()).hexdigest()[:16]}"}

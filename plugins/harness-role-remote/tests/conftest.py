@@ -53,7 +53,7 @@ class Service:
                 except OSError:  # whoever asked has gone
                     self.close_connection = True
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # its name
                 """Nothing is printed."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -198,7 +198,7 @@ def test_a_url_that_is_not_safe_is_refused_and_not_repeated(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["https://example.org/x?y=1", "http://localhost:1/", "http://[::1]:1/", "http://127.9.9.9"])
 def test_a_url_that_is_encrypted_or_leads_here_is_taken(url: str) -> None:
-    assert role(url)
+    assert role(url) is not None
 
 
 @pytest.mark.parametrize("headers", [{"Content-Length": "env:A"}, {"X Y": "env:A"}, {"X": "as it is"}])
@@ -263,7 +263,8 @@ def test_what_was_used_is_what_is_reported_or_unknown(service: Any, told: Any, k
 
 
 def test_what_the_service_did_itself_is_noted_as_remote(service: Any) -> None:
-    events = [{"type": "harness.model.called", "payload": {"turn": 1}}, {"type": "role.note", "payload": {"text": "hm"}}]
+    hm = {"type": "role.note", "payload": {"text": "hm"}}
+    events = [{"type": "harness.model.called", "payload": {"turn": 1}}, hm]
     service.say = service.answering({**DONE, "events": events})
     ctx = FakeRoleContext()
     role(service.url).run(step_task(), ctx)
@@ -284,9 +285,11 @@ def test_what_the_service_did_itself_is_noted_as_remote(service: Any) -> None:
         ("role.note", "role.remote_invalid"),
     ],
 )
-def test_an_event_that_only_the_host_may_write_is_refused_and_none_is_noted(service: Any, event: Any, code: str) -> None:
-    first = {"type": "role.note", "payload": {"text": "hm"}}
-    service.say = service.answering({**DONE, "events": [first, event]})
+def test_an_event_that_only_the_host_may_write_is_refused_and_none_is_noted(
+    service: Any, event: Any, code: str
+) -> None:
+    events: list[Any] = [{"type": "role.note", "payload": {"text": "hm"}}, event]
+    service.say = service.answering({**DONE, "events": events})
     ctx = FakeRoleContext()
     with pytest.raises(RoleError) as caught:
         role(service.url).run(step_task(), ctx)
