@@ -208,14 +208,13 @@ class Assembly:
 
     def _model(self, name: str) -> ModelEntry:
         entry = self.config.models.models[name]
-        params = entry.inference.model_dump(exclude_none=True)
         return ModelEntry(
             name=name,
             provider_name=entry.provider.rpartition(":")[2],
             model_id=name,
             capabilities=tuple(entry.capabilities),
             context_tokens=entry.context_size,
-            params=params,
+            params=entry.inference.model_dump(exclude_none=True),
             provider=self._provider(name),
             timeout_seconds=entry.call_timeout_sec,
             path=entry.path,

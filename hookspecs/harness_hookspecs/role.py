@@ -47,14 +47,9 @@ __all__ = [
 ]
 
 
-REMOTE_EVENTS = (
-    "role.note",
-    "harness.model.called",
-    "harness.model.responded",
-    "harness.model.failed",
-    "harness.tool_call.started",
-    "harness.tool_call.succeeded",
-    "harness.tool_call.failed",
+REMOTE_EVENTS = tuple(
+    "role.note harness.model.called harness.model.responded harness.model.failed harness.tool_call.started "
+    "harness.tool_call.succeeded harness.tool_call.failed".split()
 )
 """What of somebody far away is taken down: notes, and what they say of their models and tools (K-28)."""
 

@@ -1,7 +1,7 @@
 """The Worker of contrib/cloudflare on the real runtime, asked by the role: it plans, and the default does the steps.
 
-Run by ``tox -e workers``, which installs the runtime from npm's registry and says where in HARNESS_TEST_WORKERS; without
-it these tests are left out. Everything stays on this machine.
+Run by ``tox -e workers``, which installs the runtime from npm's registry and says in HARNESS_TEST_WORKERS where it is;
+without it these tests are left out. Everything stays on this machine.
 """
 
 from __future__ import annotations
