@@ -40,7 +40,8 @@ class Service:
                     service.gone.wait(60)
                 self.send_response(service.status)
                 self.end_headers()
-                self.wfile.write(json.dumps(service.answer).encode())
+                answer = service.answer
+                self.wfile.write(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # its name
                 """Nothing is printed."""
@@ -182,6 +183,17 @@ def test_what_the_headers_hold_is_in_no_event_and_no_error(begin: Any, service: 
     if status == 200:
         assert text_of(session) == "I was told [secret]"
     assert TOKEN.encode() not in kept(session)
+
+
+@pytest.mark.inv("I-29")
+def test_a_secret_that_comes_back_in_escapes_is_found(begin: Any, service: Service) -> None:
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in TOKEN)
+    service.answer = json.dumps({**DONE, "output": {"text": "TOKEN"}}).replace("TOKEN", escaped).encode()
+    session = begin()
+    assert session.run()["status"] == "completed"
+    assert text_of(session) == "[secret]"
+    content = kept(session)
+    assert TOKEN.encode() not in content and escaped.encode() not in content
 
 
 @pytest.mark.req("A-98")

@@ -15,7 +15,7 @@ from harness_hookspecs.messages import Usage
 from harness_hookspecs.role import REMOTE_EVENTS, RoleResult, RoleTask, parse_result
 from harness_hookspecs.workflow import StepOutput
 
-__all__ = ["Envelope", "read_envelope", "read_result"]
+__all__ = ["Envelope", "read_answer", "read_result", "take_apart"]
 
 _MAX_EVENTS: Final = 1_000
 _MAX_FINDINGS: Final = 10
@@ -38,22 +38,32 @@ class Envelope(NamedTuple):
     events: list[dict[str, Any]]
 
 
-def read_envelope(data: bytes | str, max_bytes: int) -> Envelope:
-    """Read an answer as strict JSON; usage that is not reported, or only in part, is unknown and never zero.
+def read_answer(data: bytes | str) -> dict[str, Any]:
+    """Read an answer as strict JSON.
 
     Raises:
-        RoleError: ``role.remote_not_json`` or ``role.remote_invalid``.
+        RoleError: ``role.remote_not_json``, or ``role.remote_invalid`` for what is no object.
     """
     try:
-        value = codec.loads(data, max_bytes=max_bytes)
+        value = codec.loads(data)
     except CodecError as error:
         raise RoleError(
             f"The answer is no strict JSON: {error.message}", code="role.remote_not_json", reason=error.code
         ) from None  # the cause would quote what stands there
     if not isinstance(value, dict):
         raise _invalid("it is no object")
-    usage, events = value.pop("usage", None), value.pop("events", None)
-    return Envelope(value, _usage(usage), _events([] if events is None else events))
+    return value
+
+
+def take_apart(answer: dict[str, Any]) -> Envelope:
+    """Tell the parts of an answer; usage that is not reported, or only in part, is unknown and never zero.
+
+    Raises:
+        RoleError: ``role.remote_invalid`` or ``role.remote_event``.
+    """
+    events = answer.get("events")
+    result = {key: value for key, value in answer.items() if key not in ("usage", "events")}
+    return Envelope(result, _usage(answer.get("usage")), _events([] if events is None else events))
 
 
 def _usage(told: Any) -> Usage:

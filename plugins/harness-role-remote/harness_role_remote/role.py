@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness_hookspecs.errors import HarnessError, RoleError
 from harness_hookspecs.host import CancelToken, Ports, RoleHost
+from harness_hookspecs.kit import codec
 from harness_hookspecs.messages import ChatInput, Message, OracleResponse, TextPart
 from harness_hookspecs.provider import CallContext, ModelRequest
 from harness_hookspecs.role import DelegateToDefault, ExecuteStepTask, RoleContext, RoleResult, RoleTask
 from harness_hookspecs.workflow import ParallelStep
 
-from .answer import read_envelope, read_result
+from .answer import read_answer, read_result, take_apart
 from .body import wire_body
 from .settings import RemoteRoleSettings, is_loopback
 
@@ -56,7 +57,7 @@ class RemoteRole:
         far = ctx.model.elsewhere(self._asking(ctx), provider="remote", model_id=settings.name)
         question = Message(role="user", content=(TextPart(text=body.decode()),))
         answer = far.complete(ChatInput(messages=(question,)))
-        found = read_envelope(answer.text, settings.max_answer_bytes)
+        found = take_apart(read_answer(answer.text))
         for event in found.events:
             ctx.durability.remote(event)
         return read_result(found.result, task, ctx.response_schema)
@@ -73,13 +74,16 @@ class RemoteRole:
             raise RoleError(message, code="role.remote_request_too_large", hint="raise max_request_bytes of the role")
 
     def _asking(self, ctx: RoleContext) -> Any:
-        """What is called when nobody has recorded an answer; the host has taken the secrets out of what it is given."""
+        """What is called when nobody has recorded an answer; the host has taken the secrets out of what it is given.
+
+        The answer is written anew, for with escapes as it came a secret in it could not be told from other text.
+        """
 
         def ask(request: ModelRequest, call: CallContext) -> OracleResponse:
             body = request.messages[-1].text.encode()
-            data = _post(self._settings, body, self._headers(), ctx.ports, ctx.abort_signal)
-            usage = read_envelope(data, self._settings.max_answer_bytes).usage
-            return OracleResponse(content=(TextPart(text=data.decode()),), finish_reason="stop", usage=usage)
+            answer = read_answer(_post(self._settings, body, self._headers(), ctx.ports, ctx.abort_signal))
+            said = TextPart(text=codec.dumps(answer).decode())
+            return OracleResponse(content=(said,), finish_reason="stop", usage=take_apart(answer).usage)
 
         return ask
 
