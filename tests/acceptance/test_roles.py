@@ -136,6 +136,7 @@ def test_a_role_can_write_notes_and_nothing_else(play: Any) -> None:
     session.run()
     assert text_of(session) == []
     assert "harness.model.called" in [note["text"] for note in session.payloads("role.note")]
+    assert not [note for note in session.payloads("role.note") if note.get("remote")]
     assert "harness.model.called" not in session.types()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from harness_hookspecs.errors import HarnessError, Suspend
+from harness_hookspecs.errors import HarnessError, Suspend, VocabularyError
 from harness_hookspecs.kit import codec
 from harness_hookspecs.messages import ChatInput, Message, TextPart, ToolCallRequest
 from harness_hookspecs.role import DelegateToDefault, ExecuteStepResult, PlanResult, RoleContext, RoleTask
@@ -192,6 +192,9 @@ def impostor(task: RoleTask, ctx: RoleContext) -> Any:
     """Tries to write events that are the host's to write."""
     for kind in ("harness.model.called", "session.cancelled", "session.completed"):
         ctx.durability.note(kind, step_path="elsewhere")
+    for kind in ("harness.session.completed", "approval.granted", "role.returned"):
+        with suppress(VocabularyError):
+            ctx.durability.remote({"type": kind, "payload": {}})
     writer: Any = ctx.durability
     return _said([name for name in ("append", "emit", "write", "record") if hasattr(writer, name)])
 
