@@ -129,6 +129,8 @@ def test_of_a_project_that_is_not_trusted_no_secret_is_read(tmp_path: Path, monk
     site = write_site(tmp_path, stages=one_stage(task="file:word"), replies=[says("yes")]).enter(monkeypatch)
     with_key = '{"default": "one", "models": {"one": {"provider": "nobody-has-it", "key": "file:KEY"}}}'
     (site.project / ".harness/models.yaml").write_text(with_key.replace("KEY", "key"))
+    remote = '{"plugins": {"settings": {"remote": {"url": "https://acme.example/", "bearer": "env:ACME_TOKEN"}}}}'
+    (site.project / ".harness/harness.yaml").write_text(remote)
     asked: list[str] = []
 
     def seen(reference: str, *_: Any) -> str:
@@ -140,7 +142,7 @@ def test_of_a_project_that_is_not_trusted_no_secret_is_read(tmp_path: Path, monk
     assert asked == []
     trust(site)
     Host.open(None).close()
-    assert asked == ["file:key"]
+    assert asked == ["file:key", "env:ACME_TOKEN"]
 
 
 @pytest.mark.inv("I-29")
