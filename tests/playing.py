@@ -153,7 +153,7 @@ def definition(*stages: StagePlan, **more: Any) -> Definition:
         "budget_tokens": 100_000,
         "budget_calls": 100,
         "budget_seconds": 3_600.0,
-        "calls_per_attempt": 100,
+        "requests_per_attempt": 100,
     }
     fields: dict[str, Any] = {
         "executors": {"agent": OneCall()},

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -66,7 +66,7 @@ class _StepMachine:
         error = {"name": "Done", "message": ""}
         return Decision((Fact("context.failed", {"effect_id": command, "error": error}),))
 
-    def advance(self, state: Any, running: frozenset[str]) -> Decision:
+    def advance(self, state: Any, running: Collection[str]) -> Decision:
         return Decision(tuple(Fact("context.requested", _payload(effect.key)) for effect in state["ready"]))
 
     def evolve(self, state: Any, event: Event) -> None:

@@ -132,7 +132,7 @@ def session_parts(folder: Path, rig: Rig) -> SessionParts:
     definition = Definition(
         initial="main",
         stages={"main": _stage(rules)},
-        limits=Limits(10, 10**12, 10**6, 10**6, calls_per_attempt=rig.role_calls),
+        limits=Limits(10, 10**12, 10**6, 10**6, requests_per_attempt=rig.role_calls),
         executors={"bench": rig.executor},
         rules=rules,
         validators={"payload": ("pass",)},
@@ -165,7 +165,7 @@ def ready(store: Store, rig: Rig) -> Iterator[OwnedSession]:
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder, ports = Path(name), make_ports("threads")
-        world = SessionWorld(ports, store, folder, Redactor(), (), lambda session_id, chunk: None, 1.0)
+        world = SessionWorld(ports, store, folder, Redactor(), (), lambda session_id, chunk: None, 1.0, 10.0)
         session = OwnedSession(SESSION_ID, session_parts(folder, rig), world, on_ask="deny", terminal=False)
         try:
             yield session

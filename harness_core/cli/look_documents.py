@@ -177,6 +177,13 @@ class ModelUse(Counted):
     model_id: str = Field(description="Its id there.")
 
 
+class TimerUse(Document):
+    """What was waited for by the clock."""
+
+    asked: int = Field(description="How many timers were asked for.")
+    seconds: float = Field(description="For how long any of them was open.")
+
+
 class ToolUse(Document):
     """One tool."""
 
@@ -229,6 +236,7 @@ class Report(Counted):
     roles: list[RoleUse] = Field(description="By executor role.")
     personas: list[PersonaUse] = Field(description="By persona.")
     models: list[ModelUse] = Field(description="By model.")
+    timers: TimerUse = Field(description="Timers.")
     tools: list[ToolUse] = Field(description="By tool.")
     model_calls: list[ModelCall] = Field(description="Each call.")
     roll_ups: RollUps = Field(description="A check.")

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-__all__ = ["Whole", "age", "counted", "minute", "sized"]
+__all__ = ["Whole", "age", "counted", "minute", "moment", "sized"]
 
 _AGE: Final = re.compile(r"([0-9]{1,9})([smhdw])")
 _UNITS: Final = ((1_073_741_824, "GiB"), (1_048_576, "MiB"), (1024, "KiB"))
@@ -40,6 +40,11 @@ def counted(count: int, thing: str) -> str:
 def minute(timestamp: str) -> str:
     """A time of an event as a table shows it, in UTC."""
     return timestamp[:16].replace("T", " ")
+
+
+def moment(timestamp: str) -> str:
+    """A time that somebody waits for, to the second, in UTC."""
+    return f"{timestamp[:19].replace('T', ' ')} UTC"
 
 
 def sized(size_bytes: int) -> str:

@@ -42,6 +42,8 @@ def _shown(document: Mapping[str, Any]) -> str:
         ("unknown", f"{unknown} call{'s' if unknown != 1 else ''} did not report what they used"),
         ("cost", f"{cost}; unpriced calls: {document['unpriced_calls']}"),
     ]
+    if document["timers"]["asked"]:
+        pairs += [("timers", f"{document['timers']['asked']}; open for {document['timers']['seconds']} s")]
     sections = [
         "\n".join(labelled(pair for pair in pairs if pair[0] != "unknown" or unknown)),
         _section("stage", document["stages"], "stage", extra=_attempts),

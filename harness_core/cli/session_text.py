@@ -13,6 +13,7 @@ from harness_hookspecs.kit.paths import decode_path, encode_path
 from harness_hookspecs.kit.render import escape_line
 
 from .errors import exit_of_code
+from .numbers import moment
 from .output import columns, fitted, labelled
 
 if TYPE_CHECKING:
@@ -29,9 +30,12 @@ __all__ = [
     "short",
     "stage_with_context",
     "value_text",
+    "waits_text",
 ]
 
 _SUSPENDED, _BUDGET, _FAILED = 10, 12, 1
+_MAX_WAITS = 10
+"""Of what a session waits for so many are named in words; its document has all."""
 
 
 class Beside(NamedTuple):
@@ -90,7 +94,7 @@ def next_commands(document: Mapping[str, Any], beside: Beside = Beside()) -> lis
         return [f"harness events {name}"]
     found = [command for waiting in document["waiting"] for command in _settle(waiting, name, beside.reached)]
     budget = any(waiting["kind"] == "budget" for waiting in document["waiting"])
-    return found if budget else [*found, f"harness resume {name}"]
+    return found if budget else [*found, f"harness resume {name}{_not_before(document)}"]
 
 
 def _shown_to_model(document: Mapping[str, Any], context: str | None) -> list[str]:
@@ -139,6 +143,24 @@ def _settle(waiting: Mapping[str, Any], name: str, reached: Mapping[str, Any] | 
     return []
 
 
+def _not_before(document: Mapping[str, Any]) -> str:
+    """Of a session that waits for timers alone, from when on going on leads any further."""
+    waiting = document["waiting"]
+    if not waiting or document["status"] == "paused" or any(one["kind"] != "timer" for one in waiting):
+        return ""
+    return f"    # from {moment(waiting[0]['until'])} on"
+
+
+def waits_text(waiting: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a session waits for, a text each; of very many the first ones."""
+    said = [
+        f"{one['kind']} until {moment(one['until'])}" if one["until"] else f"{one['kind']} {short(one['id'])}"
+        for one in waiting[:_MAX_WAITS]
+    ]
+    more = len(waiting) - len(said)
+    return [*said, f"{more} more"] if more else said
+
+
 def _more(reached: Mapping[str, Any] | None) -> tuple[str, str]:
     """A limit with which the session goes on: as much again as it had, beyond what it has used and wants next."""
     if reached is None:
@@ -163,6 +185,7 @@ def session_text(
         current: Whether it is shown as it is now.
     """
     usage, failure = document["usage"], document["failure"]
+    more = len(document["waiting"]) - _MAX_WAITS
     pairs = [
         ("session", document["id"]),
         ("title", document["title"]),
@@ -175,13 +198,19 @@ def session_text(
         ("events", str(document["last_seq"])),
         ("tokens", tokens_text(usage)),
         *(("artifact", f"{one['stage']}: {one['type']} {ref_shown(one['ref'])}") for one in artifacts),
-        *(("waits for", f"{waiting['kind']} {waiting['id']}") for waiting in document["waiting"]),
+        *(("waits for", _waits(one)) for one in document["waiting"][:_MAX_WAITS]),
+        *([("waits for", f"{more} more")] if more > 0 else ()),
     ]
     if failure is not None:
         pairs += [("failure", f"{failure['code']}: {failure['message']}")]
         pairs += [("hint", failure["hint"])] if failure["hint"] else []
     pairs += [("state hash", document["state_hash"])]
     return "\n".join([*labelled(pairs), *(_next(document, beside) if current else ())])
+
+
+def _waits(waiting: Mapping[str, Any]) -> str:
+    until = f", until {waiting['until']}" if waiting["until"] else ""
+    return f"{waiting['kind']} {waiting['id']}{until}"
 
 
 def tokens_text(usage: Mapping[str, Any]) -> str:
@@ -223,7 +252,7 @@ def _ending(document: Mapping[str, Any]) -> str:
     status, failure = document["status"], document["failure"]
     if failure is not None:
         return f"failed: {escape_line(failure['code'])}: {escape_line(failure['message'])}"
-    waits = ", ".join(f"{waiting['kind']} {short(waiting['id'])}" for waiting in document["waiting"])
+    waits = ", ".join(waits_text(document["waiting"]))
     said = status.replace("_", " ")
     return f"{said}, waits for {waits}" if waits and status not in ("completed", "cancelled") else said
 

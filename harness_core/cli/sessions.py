@@ -17,7 +17,7 @@ from .noun import NounGroup
 from .numbers import Whole, minute
 from .output import emit, json_option, tabled
 from .run import budget_option, follow, on_ask_option, set_option, yolo_of, yolo_options
-from .session_text import Beside, project_names, session_text, short, stage_with_context
+from .session_text import Beside, project_names, session_text, short, stage_with_context, waits_text
 
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
@@ -81,7 +81,7 @@ def _listed(document: Mapping[str, Any], *, every: bool) -> str:
             item["stage"] or "-",
             _tokens(item["usage"]),
             item["title"],
-            ", ".join(f"{waiting['kind']} {short(waiting['id'])}" for waiting in item["waiting"]),
+            ", ".join(waits_text(item["waiting"])),
         )
         for item in document["items"]
     ]

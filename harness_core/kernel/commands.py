@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from .facts import Fact
+
+if TYPE_CHECKING:  # the models of every task and message come with an executor's protocol
+    from harness_hookspecs.executor import Request
 
 __all__ = [
     "Advance",
@@ -27,6 +30,7 @@ __all__ = [
     "RoleReturned",
     "RoleSuspended",
     "Start",
+    "TimersElapsed",
     "Unanswered",
     "Validated",
 ]
@@ -151,6 +155,13 @@ class RoleSuspended:
 
 
 @attrs.frozen
+class TimersElapsed:
+    """These timers are due, the longest due first."""
+
+    effect_ids: tuple[str, ...]
+
+
+@attrs.frozen
 class Record:
     """Events of an open role call.
 
@@ -197,10 +208,12 @@ class Advance:
     Attributes:
         running: The effects under way in this process.
         asked: Whether the executor was asked since a call of its attempt ended last: it is pure, and says the same.
+        opened: What the outcomes since then have opened, of an executor that says so; ``None``: it is asked for all.
     """
 
-    running: frozenset[str] = frozenset()
+    running: Collection[str] = ()
     asked: bool = False
+    opened: Sequence[Request] | None = None
 
 
 @attrs.frozen
@@ -225,6 +238,7 @@ Command = (
     | RoleReturned
     | RoleFailed
     | RoleSuspended
+    | TimersElapsed
     | Record
     | AskApproval
     | Unanswered

@@ -23,6 +23,7 @@ from .commands import (
     RoleReturned,
     RoleSuspended,
     Start,
+    TimersElapsed,
     Unanswered,
     Validated,
 )
@@ -191,6 +192,19 @@ def _role_suspended(command: RoleSuspended, state: SessionState, definition: Def
     return Decision((*command.closing, Fact("role.suspended", payload, refs)), command.blobs)
 
 
+def _timers_elapsed(command: TimersElapsed, state: SessionState, definition: Definition) -> Decision:
+    """One that has ended by now says nothing, nor does any while the session stops: it is due when that goes on."""
+    if state.pausing or state.cancelling or state.status == "paused":
+        return NOTHING
+    due = [timer for one in dict.fromkeys(command.effect_ids) if (timer := state.timers.get(one)) is not None]
+    return Decision(
+        tuple(
+            Fact("timer.elapsed", {"effect_id": one.effect_id}, {"stage_visit_id": one.payload["visit_id"]})
+            for one in due
+        )
+    )
+
+
 def _record(command: Record, state: SessionState, definition: Definition) -> Decision:
     if state.open_of(command.role_call_id) is None:
         return _after_its_call(command.role_call_id, state, results=bool(command.results))
@@ -324,6 +338,7 @@ _RULES: dict[type, Callable[[Any, SessionState, Definition], Decision]] = {
     RoleReturned: _role_returned,
     RoleFailed: _role_failed,
     RoleSuspended: _role_suspended,
+    TimersElapsed: _timers_elapsed,
     Record: _record,
     AskApproval: _ask_approval,
     Unanswered: _unanswered,

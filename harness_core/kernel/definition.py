@@ -82,7 +82,7 @@ class Limits:
     budget_tokens: int
     budget_calls: int
     budget_seconds: float
-    calls_per_attempt: int = 10_000  # role calls that an executor may ask for before its attempt fails
+    requests_per_attempt: int = 100_000  # what an executor may ask for before its attempt fails
 
 
 @attrs.frozen

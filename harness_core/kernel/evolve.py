@@ -10,12 +10,26 @@ from harness_hookspecs.events import EVENTS
 from .causes import KEEP
 from .facts import Event
 from .forking import inherit
+from .spending import BUDGET
 from .state import MIGRATED, PLUGIN_KEY, Approval, Failure, OpenRequest, SessionState, Visit
+from .timers import timer_cancelled, timer_elapsed, timer_requested
 
 __all__ = ["HANDLERS", "evolve"]
 
 Handler = Callable[[SessionState, Event], None]
-HANDLERS: dict[str, Handler] = {"session.forked": inherit}
+HANDLERS: dict[str, Handler] = {
+    "session.forked": inherit,
+    **BUDGET,
+    "timer.requested": timer_requested,
+    "timer.elapsed": timer_elapsed,
+    "timer.cancelled": timer_cancelled,
+}
+
+CHANGES_OLDER = frozenset(
+    {"command.received", "config.migrated", "role.suspended", "budget.exhausted", "budget.raised"}
+    | {name for name in EVENTS if name.startswith(("session.", "approval.", "effect."))}
+)
+"""After these something may run that was asked for before them, or may not any more (``react``)."""
 
 
 def evolve(state: SessionState, event: Event) -> None:
@@ -28,6 +42,8 @@ def evolve(state: SessionState, event: Event) -> None:
         if (handler := HANDLERS.get(event_type)) is not None:
             handler(state, event)
         state.causes.last_id = event.id
+        if event_type in CHANGES_OLDER:
+            state.changed_seq = event.seq
     elif event_type not in state.unknown_types:
         state.unknown_types.append(event_type)
     state.seq, state.updated_at = event.seq, event.timestamp
@@ -87,6 +103,7 @@ def _failed(state: SessionState, event: Event) -> None:
 def _close(state: SessionState) -> None:
     state.open.clear()
     state.role_calls.clear()
+    state.timers.clear()
     state.usage.lose()
     state.reserved.clear()
     state.questions.clear()
@@ -375,26 +392,3 @@ def _in_doubt(state: SessionState, event: Event) -> None:
 def _settled(state: SessionState, event: Event) -> None:
     state.in_doubt.pop(event.payload["effect_id"], None)
     state.settled[event.payload["effect_id"]] = dict(event.payload)
-
-
-@_on("budget.reserved")
-def _reserved(state: SessionState, event: Event) -> None:
-    state.reserved[event.payload["call_id"]] = event.payload["tokens"]
-
-
-@_on("budget.settled")
-def _budget_settled(state: SessionState, event: Event) -> None:
-    state.reserved.pop(event.payload["call_id"], None)
-    state.spent_tokens += event.payload["tokens"]
-    state.active_ms += event.payload.get("elapsed_ms", 0)
-
-
-@_on("budget.exhausted")
-def _exhausted(state: SessionState, event: Event) -> None:
-    state.exhausted = dict(event.payload)
-
-
-@_on("budget.raised")
-def _raised(state: SessionState, event: Event) -> None:
-    state.budget.update(event.payload["limits"])
-    state.exhausted = None

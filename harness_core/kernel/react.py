@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import takewhile
+
 from .effects import Ask, Effect, GatherContext, RunRole, Validate
 from .state import OpenRequest, SessionState
 
@@ -14,17 +17,23 @@ _KINDS: dict[str, type[GatherContext] | type[RunRole] | type[Validate]] = {
 }
 
 
-def react(state: SessionState) -> list[Effect]:
+def react(state: SessionState, after: int = 0) -> list[Effect]:
     """Every effect that may run; none while the session is final, paused or about to be.
 
-    An approval is asked about once; when nobody answered it is awaited, and asked about again on resume only.
+    An approval is asked about once; when nobody answered it is awaited, and asked about again on resume only. A timer
+    is waited for by who owns the session, and is no effect.
+
+    Args:
+        state: Read only.
+        after: Only what was asked for after this seq is wanted: what is older was begun, and the state's
+            ``changed_seq`` is not after it. With thousands of branches open, few are new.
     """
     if state.status not in ("active", "awaiting_approval") or state.pausing or state.cancelling:
         return []
     effects: list[Effect] = [
         _KINDS[request.kind](request.effect_id, f"{request.effect_id}#{request.rounds}")
-        for request in state.open.values()
-        if _may_run(state, request)
+        for request in _since(state, after)
+        if request.kind in _KINDS and _may_run(state, request)
     ]
     effects += [
         Ask(approval.approval_id, approval.approval_id)
@@ -32,6 +41,12 @@ def react(state: SessionState) -> list[Effect]:
         if not approval.awaited
     ]
     return effects
+
+
+def _since(state: SessionState, seq: int) -> Iterable[OpenRequest]:
+    if not seq:
+        return state.open.values()
+    return [*takewhile(lambda request: request.seq > seq, reversed(state.open.values()))][::-1]  # in their order
 
 
 def _may_run(state: SessionState, request: OpenRequest) -> bool:

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from harness_hookspecs.errors import HarnessError
-from harness_hookspecs.executor import Fail, Finish, Request, RoleCall
+from harness_hookspecs.executor import Finish
 from harness_hookspecs.kit.canonical import canonical, digest
 
 from .approvals import artifact_digest
+from .asking import ASKED_OF_WORLD, ask, ask_beside
 from .commands import Advance
 from .definition import Definition, StagePlan
 from .facts import Decision, Fact, derive
-from .guard import guarded
 from .retry import RetryDecision, retry_decision
 from .routing import routing_findings
-from .state import Failure, OpenRequest, SessionState, Visit
+from .state import Failure, SessionState, Visit
 from .transitions import session_failed, transition, visit_failed
 
-__all__ = ["ASKED", "advance", "kernel_findings"]
+__all__ = ["advance", "kernel_findings"]
 
 NOTHING = Decision()
-ASKED = Decision(reply="the executor asks for nothing more until another of its calls has ended")
 
 
 def advance(state: SessionState, definition: Definition, command: Advance, executor_state: Any) -> Decision:
-    """What follows now; ``ASKED`` when that is nothing, and only the end of a call can change it. Called after each
-    folded batch until it has nothing more to say.
+    """What follows now; ``asking.ASKED`` when that is nothing, and only the end of a call can change it. Called after
+    each folded batch until it has nothing more to say.
 
     Args:
         state: Read only.
@@ -51,7 +48,8 @@ def advance(state: SessionState, definition: Definition, command: Advance, execu
         return Decision((visit_failed("routing.unknown_stage", f"there is no stage {visit.stage} any more", visit),))
     waiting = next((one for one in state.open.values() if one.payload.get("visit_id") == visit.visit_id), None)
     if waiting is not None:
-        return _while_open(waiting, state, definition, command, executor_state)
+        beside = waiting.kind in ASKED_OF_WORLD
+        return ask_beside(state, definition, command, executor_state) if beside else NOTHING
     if visit.failure is not None:
         return _after_failure(state, definition, visit)
     return _next_step(state, definition, visit, executor_state)
@@ -152,82 +150,10 @@ def _ended(requested: Decision, event_type: str, findings: list[dict[str, Any]])
 
 
 def _execute(state: SessionState, definition: Definition, visit: Visit, executor_state: Any) -> Decision:
-    if isinstance(executor_state, HarnessError):  # start or apply raised
-        return _attempt_over(state, definition, executor_state)
-    executor, stage = definition.executors[visit.executor], definition.stages[visit.stage]
-    requests, error = guarded(lambda: tuple(executor.next(executor_state)), what=f"executor {visit.executor}")
-    if error is not None:
-        return _attempt_over(state, definition, error)
-    for request in requests:
-        if isinstance(request, Finish):
-            return _finish(state, stage, request)
-        if not isinstance(request, RoleCall):
-            return _attempt_over(state, definition, _error_of(request))
-    return _ask_roles(state, definition, visit, requests)
-
-
-def _while_open(
-    waiting: OpenRequest, state: SessionState, definition: Definition, command: Advance, executor_state: Any
-) -> Decision:
-    """What follows while something of the visit is awaited: more calls, where it is a call and others have ended."""
-    visit = state.visit
-    if visit is None or visit.failure is not None or waiting.kind != "role":
-        return NOTHING
-    return ASKED if command.asked else _ask_beside(state, definition, visit, executor_state)
-
-
-def _ask_beside(state: SessionState, definition: Definition, visit: Visit, executor_state: Any) -> Decision:
-    """Ask for what follows from the calls that have ended while others are open: no branch waits for a slow one (I-22).
-
-    Its end and its errors are met when nothing of it is open any more, so that each call keeps its result.
-    """
-    executor = definition.executors.get(visit.executor)
-    if executor is None or isinstance(executor_state, HarnessError):
-        return ASKED
-    requests, error = guarded(lambda: tuple(executor.next(executor_state)), what=f"executor {visit.executor}")
-    if error is not None or not all(isinstance(request, RoleCall) for request in requests):
-        return ASKED
-    fresh = {call.request_id for call in requests if isinstance(call, RoleCall)} - visit.requested.keys()
-    if not fresh or len(visit.requested) + len(fresh) > definition.limits.calls_per_attempt:
-        return ASKED
-    return _ask_roles(state, definition, visit, [call for call in requests if isinstance(call, RoleCall)])
-
-
-def _ask_roles(state: SessionState, definition: Definition, visit: Visit, calls: Sequence[RoleCall]) -> Decision:
-    """Ask for the calls that are not asked for yet; an executor that has none, or has too many, is at its end."""
-    fresh = {call.request_id: call for call in calls if call.request_id not in visit.requested}
-    if not fresh:
-        return _attempt_over(state, definition, HarnessError("the executor asks for nothing", code="executor.stalled"))
-    limit = definition.limits.calls_per_attempt
-    if len(visit.requested) + len(fresh) > limit:
-        error = HarnessError(f"the executor asks for more than {limit} role calls", code="executor.too_many_calls")
-        return _attempt_over(state, definition, error)
-    asked = [_role_call(state, visit, call) for call in fresh.values()]
-    return Decision(tuple(fact for fact, _, _ in asked), {ref: task for _, ref, task in asked})
-
-
-def _role_call(state: SessionState, visit: Visit, request: RoleCall) -> tuple[Fact, str, bytes]:
-    role_call_id = derive("role", state.session_id, visit.visit_id, visit.attempt, request.request_id)
-    task = canonical(request.task)
-    task_ref = hashlib.sha256(task).hexdigest()
-    payload: dict[str, Any] = {
-        "effect_id": derive("eff", role_call_id),
-        "effect_class": "keyed",
-        "role_call_id": role_call_id,
-        "request_id": request.request_id,
-        "role": request.role,
-        "persona": visit.persona,
-        "visit_id": visit.visit_id,
-        "attempt": visit.attempt,
-        "task_ref": task_ref,
-        "digest": task_ref,
-    }
-    if visit.temperature is not None:
-        payload["params"] = {"temperature": visit.temperature}
-    refs: dict[str, Any] = {"stage_visit_id": visit.visit_id, "role_call_id": role_call_id}
-    if request.step_path is not None:
-        refs |= {"step_path": request.step_path, "visit_index": request.visit_index}
-    return Fact("role.requested", payload, refs), task_ref, task
+    found = ask(state, definition, visit, executor_state)
+    if isinstance(found, Finish):
+        return _finish(state, definition.stages[visit.stage], found)
+    return _attempt_over(state, definition, found) if isinstance(found, HarnessError) else found
 
 
 def _finish(state: SessionState, stage: StagePlan, request: Finish) -> Decision:
@@ -245,19 +171,14 @@ def _finish(state: SessionState, stage: StagePlan, request: Finish) -> Decision:
     return Decision((fact,), {output_ref: canonical(request.output)})
 
 
-def _error_of(request: Request) -> HarnessError:
-    if isinstance(request, Fail):
-        return HarnessError(request.message, code=request.code)
-    return HarnessError(f"this host performs no {request.kind} request", code="executor.not_available")
-
-
 def _attempt_over(state: SessionState, definition: Definition, error: HarnessError) -> Decision:
     """Meet a failed attempt; the outcome it came from is in the log already, so no event says it again."""
     visit = state.visit
     assert visit is not None
     last: dict[str, Any] = next((o["error"] for o in reversed(visit.outcomes) if not o["ok"]), {})
     details = last.get("details") or {}
-    failure = Failure(error.code, error.message, list(details.get("findings", ())), details.get("hint"))
+    hint = error.hint or details.get("hint")
+    failure = Failure(error.code, error.message, list(details.get("findings", ())), hint)
     return _after_failure(state, definition, attrs.evolve(visit, failure=failure))
 
 

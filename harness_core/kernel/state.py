@@ -45,7 +45,7 @@ class Failure:
 class OpenRequest:
     """A kernel request without its result; ``suspended`` says what a role call waits for."""
 
-    kind: str  # context, validation, role
+    kind: str  # context, validation, role, timer, compile
     effect_id: str
     payload: dict[str, Any]
     seq: int
@@ -60,6 +60,7 @@ class OpenRequest:
     calls_of: dict[str, str] = attrs.Factory(dict)  # its call, or its own start -> the latest event of that
     scope_of: dict[str, str] = attrs.Factory(dict)  # its call -> the conversation it belongs to
     last_of: dict[str, str] = attrs.Factory(dict)  # conversation -> the end of a call it goes on from
+    asked_at: str = ""  # of a timer: its delay counts from then
 
 
 @attrs.define
@@ -160,7 +161,7 @@ class Visit:
     passed: list[str] = attrs.Factory(list)
     pack_ref: str | None = None
     facts_ref: str | None = None
-    requested: dict[str, str] = attrs.Factory(dict)  # request id -> role call id
+    requested: dict[str, str] = attrs.Factory(dict)  # request id -> its role call, or its effect
     repaired: dict[str, str] = attrs.Factory(dict)  # step path -> the role call of the last repair there
     outcomes: list[dict[str, Any]] = attrs.Factory(list)
     artifact_id: str | None = None
@@ -201,12 +202,14 @@ class SessionState:
     forked_from: str | None = None  # the session that it is a fork of
     plugins: dict[str, str] = attrs.Factory(dict)  # id -> version of those that took part, as last accepted
     migrated_seq: int = 0  # of the last accepted change of the configuration
+    changed_seq: int = 0  # of the last event after which what was asked for before may run, or may not any more
     visit: Visit | None = None
     visits: int = 0
     visits_of: dict[str, int] = attrs.Factory(dict)
     target: str | None = None  # where a committed transition leads
     open: dict[str, OpenRequest] = attrs.Factory(dict)
     role_calls: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that are role calls, by their own id
+    timers: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that are timers
     approvals: dict[str, Approval] = attrs.Factory(dict)  # all of them: to look one up, never to walk over
     pending: dict[str, Approval] = attrs.Factory(dict)  # those that nobody has decided
     unused: dict[str, str] = attrs.Factory(dict)  # event of a tool's grant no call has used -> its approval

@@ -73,6 +73,10 @@ class Budget(Settings):
         500, description="Model calls of a session, failed ones included.", json_schema_extra=tighten("smaller")
     )
 
+    def limits(self) -> tuple[int, int, float]:
+        """Tokens, calls and seconds."""
+        return self.tokens, self.calls, self.seconds
+
 
 class RunSettings(Settings):
     """How far one run may go. Every limit has a value: `null` gives the built-in one back, none has no limit."""
@@ -86,6 +90,14 @@ class RunSettings(Settings):
     max_visits: Annotated[int, Field(ge=1, le=100_000)] = Field(
         50, description="Stage visits of a session; one more ends it as failed.", json_schema_extra=tighten("smaller")
     )
+    max_requests: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
+        100_000,
+        description=(
+            "Role calls, timers and compiles that one attempt of a stage may ask for; one more fails it. Enough for "
+            "10,000 branches of ten steps."
+        ),
+        json_schema_extra=tighten("smaller"),
+    )
     max_turns: Annotated[int, Field(ge=1, le=100)] = Field(
         25,
         description="Model turns within one role call; a stage may ask for fewer.",
@@ -97,6 +109,14 @@ class RunSettings(Settings):
     cancel_grace_sec: Annotated[float, Field(ge=0, le=3600)] = Field(
         20.0,
         description="How long a model call in flight may go on after a cancel, in seconds.",
+        json_schema_extra=tighten("smaller"),
+    )
+    park_after_sec: Annotated[float, Field(ge=0, le=86_400)] = Field(
+        10.0,
+        description=(
+            "For a timer that is due within so many seconds a session that waits for nothing else stays in its "
+            "process; for a later one it is given back (exit 10), and `resume` goes on with it."
+        ),
         json_schema_extra=tighten("smaller"),
     )
     tool_timeout_sec: Seconds = Field(

@@ -327,13 +327,13 @@ class Assembly:
         return self.config.origin(path).text()
 
     def _definition(self, rules: Rules, models: Mapping[str, ModelEntry]) -> Definition:
-        budget = self.config.harness.run.budget
+        run = self.config.harness.run
         stages = {name: self._stage_plan(name, stage, rules, models) for name, stage in self._stages()}
         validators = self._validators()
         return Definition(
             initial=self.config.stages.initial_name(),
             stages=stages,
-            limits=Limits(self.config.harness.run.max_visits, budget.tokens, budget.calls, budget.seconds),
+            limits=Limits(run.max_visits, *run.budget.limits(), run.max_requests),
             executors={stage.executor: self.parts.get(Need("executor", stage.executor)) for _, stage in self._stages()},
             rules=rules,
             validators={level: tuple(one.name for one in found) for level, found in validators.items()},

@@ -822,6 +822,7 @@ class Host:
             observers=(observers.event,),
             on_chunk=observers.chunk,
             cancel_grace_seconds=self.config.harness.run.cancel_grace_sec,
+            park_after_seconds=self.config.harness.run.park_after_sec,
             trace=guarded_sink(self._trace),
             complain=self._complain,
             on_end=None if self.config.harness.anchor is None else self._anchor_head,

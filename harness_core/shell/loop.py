@@ -319,7 +319,7 @@ class SessionLoop:
 
     def _advance(self) -> None:
         while True:
-            decision = self._machine.advance(self.state, frozenset(self._running))
+            decision = self._machine.advance(self.state, self._running.keys())
             if not decision.facts:
                 return
             self._apply(decision)

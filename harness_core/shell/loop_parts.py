@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -38,14 +38,14 @@ class Machine(Protocol):
     def decide(self, command: Any, state: Any) -> Decision:
         """What a command means."""
 
-    def advance(self, state: Any, running: frozenset[str]) -> Decision:
+    def advance(self, state: Any, running: Collection[str]) -> Decision:
         """What follows by itself."""
 
     def evolve(self, state: Any, event: Event) -> None:
         """Fold one event."""
 
     def react(self, state: Any) -> Sequence[Any]:
-        """Effects that should be under way; each has a ``key``."""
+        """Effects that should be under way; each has a ``key``. What was given before may be left out."""
 
     def check(self, decision: Decision) -> None:
         """Refuse facts that may not be appended, before any of them is folded."""

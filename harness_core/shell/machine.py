@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from harness_core.kernel.asking import ASKED, ENDING, REQUESTED
 from harness_core.kernel.causes import cause_of
 from harness_core.kernel.commands import Advance, Command
 from harness_core.kernel.decide import decide
 from harness_core.kernel.definition import Definition
+from harness_core.kernel.effects import Effect
 from harness_core.kernel.evolve import evolve
 from harness_core.kernel.facts import Decision, Event, Fact
 from harness_core.kernel.guard import guarded
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.react import react
-from harness_core.kernel.stages import ASKED, advance
+from harness_core.kernel.stages import advance
 from harness_core.kernel.state import SessionState, Visit
 from harness_hookspecs.errors import HarnessError, PluginError, VocabularyError
 from harness_hookspecs.events import ACTORS, EVENTS, check_payload
-from harness_hookspecs.executor import Outcome, StageInput
+from harness_hookspecs.executor import Opens, Outcome, Request, StageInput
 from harness_hookspecs.kit.canonical import read_canonical
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.prompt import PromptHasher
 
 __all__ = ["WAITING_TYPES", "SessionMachine"]
 
-WAITING_TYPES = frozenset({"harness.model.called", "harness.tool_call.started", "approval.requested"})
+WAITING_TYPES = frozenset(
+    {"harness.model.called", "harness.tool_call.started", "approval.requested", "timer.requested"}
+)
 """Intents that are on the disk, with all before them, before their effect starts (D-7)."""
 
 _SUMMARISED = frozenset(
@@ -55,24 +59,39 @@ class SessionMachine:
         self._recent: dict[str, bytes] = {}  # content decided and perhaps not committed yet
         self._executor_state: tuple[tuple[str, int], int, Any] | None = None
         self._asked: tuple[str, int, int, int] | None = None
+        self._opened: list[Request] | None = None  # by outcomes, since it was asked; None: it is asked for all
+        self._opens = False  # whether the executor says what they open
+        self._reacted: tuple[SessionState, int] | None = None  # to what was asked for up to that seq
 
     def new_state(self) -> SessionState:
-        self._executor_state = self._asked = None
+        self._executor_state = self._asked = self._opened = self._reacted = None
         return SessionState(session_id=self.session_id)
 
     def decide(self, command: Command, state: SessionState) -> Decision:
         return decide(command, state, self.definition)
 
-    def advance(self, state: SessionState, running: frozenset[str]) -> Decision:
-        command = Advance(running, asked=self._asked is not None and _calls(state.visit) == self._asked)
-        decision = advance(state, self.definition, command, self._state_of_executor(state))
-        requested = len([fact for fact in decision.facts if fact.type == "role.requested"])
+    def advance(self, state: SessionState, running: Collection[str]) -> Decision:
+        executor_state = self._state_of_executor(state)
+        asked = self._asked is not None and _calls(state.visit) == self._asked
+        if asked:  # all that was opened is asked for
+            self._opened = [] if self._opens else None
+        decision = advance(state, self.definition, Advance(running, asked, self._opened), executor_state)
+        requested = len([fact for fact in decision.facts if fact.type in REQUESTED])
         if decision is ASKED or requested:  # it said all that it wants; what it asked for stands in the state next
             self._asked = _calls(state.visit, requested)
+        elif decision is ENDING:  # its end is met later: what an outcome has opened does not say it again
+            self._opened = None
         return decision
 
     evolve = staticmethod(evolve)
-    react = staticmethod(react)
+
+    def react(self, state: SessionState) -> list[Effect]:
+        """What should begin; what was given once is given again when something has happened that may change it."""
+        known = self._reacted
+        after = known[1] if known is not None and known[0] is state and state.changed_seq <= known[1] else 0
+        self._reacted = (state, state.seq)
+        return react(state, after)
+
     cause = staticmethod(cause_of)
 
     def version(self, event_type: str) -> int:
@@ -135,6 +154,7 @@ class SessionMachine:
         executor = self.definition.executors.get(visit.executor)
         if executor is None:  # the configuration was migrated
             return PluginError(f"no stage uses the executor {visit.executor} any more", code="executor.not_available")
+        self._opened, self._opens = None, isinstance(executor, Opens)
         what = f"executor {visit.executor}"
         started = guarded(lambda: executor.start(StageInput.model_validate(pack["input"])), what=what)
         return started.value if started.error is None else started.error
@@ -147,9 +167,19 @@ class SessionMachine:
             executor = self.definition.executors[visit.executor]
             applied = guarded(executor.apply, value, self._outcome(outcome), what=f"executor {visit.executor}")
             value = applied.value if applied.error is None else applied.error
+            if self._opened is not None:
+                self._add_opened(executor, value)
         return value
 
+    def _add_opened(self, executor: Any, value: Any) -> None:
+        """Ask for all where it cannot be said what was opened: its error is met in the usual way."""
+        assert self._opened is not None
+        opened = guarded(lambda: tuple(executor.opened(value)), what="executor")
+        self._opened = None if opened.error is not None else [*self._opened, *opened.value]
+
     def _outcome(self, outcome: Mapping[str, Any]) -> Outcome:
+        if outcome["ok"] and "value_ref" not in outcome:  # of a timer
+            return Outcome(request_id=outcome["request_id"], ok=True)
         if outcome["ok"]:
             value = read_canonical(self.blob(outcome["value_ref"]))
             return Outcome.model_validate({"request_id": outcome["request_id"], "ok": True, "value": value})

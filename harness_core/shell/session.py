@@ -32,13 +32,11 @@ from .redaction import Redactor
 from .services import ActiveTime, Services
 from .session_parts import SessionParts
 from .snapshots import fold_on
+from .timers import Timers
 from .trace import TraceSink
+from .watching import Watch
 
 __all__ = ["OwnedSession", "SessionWorld", "take_ownership"]
-
-
-INBOX_LOOK_SECONDS = 0.25
-"""The change counter is looked at four times a second (D-8)."""
 
 _REACHED_BY_TYPE = {
     "session.created": "session.created",
@@ -46,6 +44,7 @@ _REACHED_BY_TYPE = {
     "transition.taken": "transition.taken",
     "artifact.accepted": "artifact.stored",
     "budget.settled": "budget.settled",
+    "timer.elapsed": "timer.elapsed",
 }
 _ENDINGS = frozenset({"session.completed", "session.failed", "session.cancelled"})
 
@@ -61,6 +60,7 @@ class SessionWorld:
     observers: Sequence[Callable[[StoredEvent], None]]
     on_chunk: Callable[[str, Chunk], None]
     cancel_grace_seconds: float
+    park_after_seconds: float
     trace: TraceSink | None = None
     complain: Callable[[HarnessError], None] = lambda error: None  # what a person is told beside the log
     on_end: Callable[[str, Head], None] | None = None  # told of each session that has ended, with its head
@@ -121,10 +121,14 @@ class OwnedSession:
 
         def folded() -> tuple[SessionState, int]:
             state = fold_on(world.store, machine)
+            self._timers.found(state.timers.values())
             return state, state.seq
 
         hooks = LoopHooks(self._perform, self._committing, self._committed, self._turned, folded)
         self.loop = SessionLoop(self.stream, ports=self._ports, store=world.store, machine=machine, hooks=hooks)
+        self._timers = Timers(self._ports, lambda: self.state, world.park_after_seconds)
+        self._watch = Watch(self._ports, world.store, self.loop, self._timers, self._leave, self._take_inbox)
+        self._watched = getattr(self._ports, "concurrent", True)  # with one thread nobody could look while work is done
         self._performer = None if parts is None else self._new_performer(parts, on_ask, terminal)
         self._failures = () if parts is None else parts.failures
 
@@ -172,15 +176,14 @@ class OwnedSession:
         self._load()
         if first is not None:
             self.loop.submit(first)
-        watched = getattr(self._ports, "concurrent", True)  # with one thread nobody could look while work is done
-        seen = self._world.store.change_counter() if watched else 0  # before the inbox: see _watch_inbox
+        seen = self._world.store.change_counter() if self._watched else 0  # before the inbox: see Watch
         self._take_inbox()
         self.loop.submit(command)
         if self._failures and self.state.plugin_failures == 0:
             self.loop.submit(PluginsFailed(tuple(self._world.redactor.value(list(self._failures)))))
         self._ask_again()
-        if watched:
-            self._ports.spawn(self._watch_inbox, seen, name="inbox")
+        if self._watched:
+            self._ports.spawn(self._watch, seen, name="inbox")
 
     def cancel(self, command_id: str, row: bytes) -> None:
         """Post a cancel to what nobody runs and end it, with nothing of its configuration.
@@ -214,13 +217,17 @@ class OwnedSession:
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Wait until it is final, paused or nothing is under way any more; raises what stopped it.
 
-        Work that does not heed a cancel may go on longer: nobody waits for it.
+        A timer that is due soon is waited for too. Work that does not heed a cancel may go on longer: nobody waits for
+        it.
         """
+        if not self._watched:
+            timeout_seconds = self._watch.wait_here(timeout_seconds)
         return self.loop.wait_until(self._rests, timeout_seconds=timeout_seconds)
 
     def _rests(self, state: SessionState) -> bool:
-        over = state.final or state.status == "paused" or self._cut_off
-        return (self._rested and self.loop.quiescent()) or (over and self.loop.between_turns())
+        if state.final or state.status == "paused" or self._cut_off:
+            return self.loop.between_turns()
+        return self._rested and self.loop.quiescent() and not self._timers.keeps_here()
 
     def ask_to_stop(self, reason: str) -> None:
         """Say that it should stop: an active session pauses after what is in flight, one that waits stays so (I-38)."""
@@ -295,6 +302,7 @@ class OwnedSession:
             self._ports.reach("session.ending")
 
     def _committed(self, stored: Sequence[StoredEvent]) -> None:
+        self._timers.committed(stored)
         for event in stored:
             if event.type in _REACHED_BY_TYPE:
                 self._ports.reach(_REACHED_BY_TYPE[event.type])
@@ -327,26 +335,6 @@ class OwnedSession:
             return  # the loop has stopped by itself; its error reaches whoever waits for the session
 
     # -- the inbox ---
-
-    def _watch_inbox(self, seen: int) -> None:
-        """Look for commands of other processes until the session is given back.
-
-        ``seen`` is the change counter as it was before the inbox was last looked into, so that nothing posted since is
-        missed.
-        """
-        idle = self._ports.wait.event()
-        forget = self._leave.on_cancel(idle.set)
-        try:
-            while not idle.wait(INBOX_LOOK_SECONDS) and not self.state.final:
-                counter = self._world.store.change_counter()
-                if counter != seen:
-                    seen = counter
-                    self._take_inbox()
-        except HarnessError as error:
-            if not self._closed:
-                self.loop.stop(error)
-        finally:
-            forget()
 
     def _take_inbox(self) -> None:
         for posted in self._world.store.take(self.session_id):

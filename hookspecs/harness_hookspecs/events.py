@@ -220,6 +220,22 @@ class RoleNote(Value):
     remote: bool = False
 
 
+class TimerRequested(_Requested):
+    request_id: str
+    visit_id: str
+    attempt: Attempt
+    delay_ms: int = Field(ge=0)
+
+
+class TimerElapsed(Value):
+    effect_id: str
+
+
+class TimerCancelled(Value):
+    effect_id: str
+    reason: str
+
+
 class TaskKind(WireModel):
     kind: Literal["plan", "orchestrate", "execute_step", "fix_step"]
 
@@ -532,6 +548,9 @@ _PAYLOADS: dict[str, type[Value]] = {
     "role.returned": RoleReturned,
     "role.failed": RoleFailed,
     "role.note": RoleNote,
+    "timer.requested": TimerRequested,
+    "timer.elapsed": TimerElapsed,
+    "timer.cancelled": TimerCancelled,
     "harness.session.started": RoleSessionStarted,
     "harness.session.completed": RoleSessionCompleted,
     "harness.session.failed": RoleSessionFailed,

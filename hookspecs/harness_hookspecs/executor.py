@@ -1,6 +1,6 @@
 """Kind ``executor``: a pure state machine that decides what a stage asks for next (contract.md)."""
 
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -8,6 +8,7 @@ from .offer import ExecutorRole
 from .value import Json, Value
 
 __all__ = [
+    "MAX_DELAY_MS",
     "ChildSession",
     "Compile",
     "EnqueueTask",
@@ -15,6 +16,7 @@ __all__ = [
     "ExternalEvent",
     "Fail",
     "Finish",
+    "Opens",
     "Outcome",
     "Request",
     "RoleCall",
@@ -74,12 +76,20 @@ class ChildSession(Value):
     input: Json
 
 
+MAX_DELAY_MS = 100 * 365 * 24 * 3_600_000
+"""A century: longer is no time to wait for, and would lead out of the calendar."""
+
+
 class Timer(Value):
-    """Ask to be woken."""
+    """Ask to be woken, ``delay_ms`` after the request is recorded; the outcome is ``ok`` with the value ``None``.
+
+    Nothing is kept busy meanwhile: a session that waits for nothing else may be given back and gone on with later. An
+    end (``Finish``, ``Fail``, an error) waits for no timer.
+    """
 
     kind: Literal["timer"] = "timer"
     request_id: str
-    delay_ms: int = Field(ge=0)
+    delay_ms: int = Field(ge=0, le=MAX_DELAY_MS)
 
 
 class ExternalEvent(Value):
@@ -152,5 +162,17 @@ class Executor(Protocol):
 
         Asked again after each outcome, while other requests are still under way: what is new is begun at once, so that
         a fast branch never waits for a slow one. An end, an error and what would be too many calls are met when nothing
-        is under way any more.
+        is under way any more; timers that are open then are cancelled.
+        """
+
+
+@runtime_checkable
+class Opens(Protocol):
+    """An executor that says what each outcome opens: with thousands of branches open, ``next`` names them all again."""
+
+    def opened(self, state: Any) -> tuple[Request, ...]:
+        """Of ``next(state)`` what the outcome that was applied last has opened, ``Finish`` or ``Fail`` at its end.
+
+        Asked once after each ``apply`` in place of ``next``, while other requests are under way. ``next`` is asked when
+        there are none, and first of all in each process.
         """

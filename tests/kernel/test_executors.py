@@ -75,7 +75,10 @@ ODD: dict[str, tuple[Executor, str]] = {
     "gives no requests": (Odd(next=lambda state: None), "plugin.raised"),
     "fails": (Odd(next=lambda state: (Fail(code="executor.said", message="no"),)), "executor.said"),
     "wants a child": (Odd(next=lambda state: (ChildSession(request_id="c", input={}),)), "executor.not_available"),
-    "wants a timer": (Odd(next=lambda state: (Timer(request_id="t", delay_ms=1),)), "executor.not_available"),
+    "wants a call, and a child with it": (
+        Odd(next=lambda state: (Timer(request_id="t", delay_ms=1), ChildSession(request_id="c", input={}))),
+        "executor.not_available",
+    ),
 }
 
 
@@ -94,7 +97,7 @@ def test_an_executor_that_breaks_fails_its_attempt_and_never_the_loop(executor: 
 @pytest.mark.req("B-05")
 def test_an_executor_that_would_ask_for_ever_is_stopped() -> None:
     plan = stage("work", ('artifact.status == "success"', "completed"), retry=retry("retry", 3))
-    play = Play(definition(plan, executors={"agent": Odd()}, calls_per_attempt=3)).to_role()
+    play = Play(definition(plan, executors={"agent": Odd()}, requests_per_attempt=3)).to_role()
     while not play.state.final:
         play.role()
     assert play.last("session.failed")["code"] == "executor.too_many_calls"
@@ -242,7 +245,7 @@ def test_what_an_executor_breaks_by_while_calls_are_open_is_met_when_they_have_e
 
 
 def test_calls_that_would_be_too_many_are_met_when_the_others_have_ended() -> None:
-    play = Play(definition(executors={"agent": Branches(2, 2)}, calls_per_attempt=2)).to_role()
+    play = Play(definition(executors={"agent": Branches(2, 2)}, requests_per_attempt=2)).to_role()
     assert ends(play, "b0.0") == ["role.returned"]
     assert "session.failed" in ends(play, "b1.0")
     assert play.last("session.failed")["code"] == "executor.too_many_calls"

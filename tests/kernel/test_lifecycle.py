@@ -26,6 +26,7 @@ from harness_core.kernel.commands import (
     RoleReturned,
     RoleSuspended,
     Start,
+    TimersElapsed,
     Unanswered,
     Validated,
 )
@@ -34,7 +35,9 @@ from harness_core.kernel.facts import Fact
 from harness_core.kernel.forking import border, inheritance
 from harness_core.kernel.projections.artifacts import artifact_items
 from harness_core.kernel.react import react
+from harness_core.kernel.state import OpenRequest
 from harness_hookspecs.events import EVENTS
+from harness_hookspecs.executor import Fail, Finish, Request, RoleCall, Timer
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.prompt import PromptHasher
 from tests.playing import REF, SESSION, OneCall, Play, definition, event_of, retry, snapshot, stage
@@ -42,6 +45,20 @@ from tests.playing import REF, SESSION, OneCall, Play, definition, event_of, ret
 FINDING = {"code": "x", "severity": "error", "path": "", "message": "wrong"}
 ERROR = {"name": "E", "message": "no"}
 OUT = digest("out")
+
+
+class Naps(OneCall):
+    """One role call beside two timers, one of which it waits for; whoever ends waits for none."""
+
+    def next(self, state: Any) -> tuple[Request, ...]:
+        ended = {outcome["request_id"] for outcome in state["ended"]}
+        called = [outcome for outcome in state["ended"] if outcome["request_id"].endswith("call0")]
+        calls = super().next({**state, "ended": called})
+        names = [f"a{state['attempt']}.{name}" for name in ("nap", "sleep")]
+        timers = [Timer(request_id=name, delay_ms=1) for name in names if name not in ended]
+        if isinstance(calls[0], Fail) or (isinstance(calls[0], Finish) and names[0] in ended):
+            return calls
+        return (*(one for one in calls if isinstance(one, RoleCall)), *timers)
 
 
 def several_stages(chance: Random) -> Play:
@@ -64,7 +81,7 @@ def several_stages(chance: Random) -> Play:
         ('artifact.status != "success"', ("missing", "cancelled")),
         retry=retry("retry", 3),
     )
-    executors = {"agent": OneCall(), "pair": OneCall(2)}
+    executors: dict[str, Any] = {"agent": OneCall(), "pair": chance.choice((OneCall(2), Naps()))}
     return Play(definition(work, check, executors=executors, max_visits=5, budget_tokens=1_000), start=False)
 
 
@@ -79,7 +96,7 @@ class World:
         return self._chance.choice(choices)
 
     def step(self) -> None:
-        effects = react(self.play.state)
+        effects = [*react(self.play.state), *self.play.state.timers.values()]
         if effects and self._chance.random() < 0.85:
             self.play.send(self.outcome(self.pick(effects)))
         elif self._chance.random() < 0.8:
@@ -94,6 +111,8 @@ class World:
         if isinstance(effect, Ask):
             return Unanswered(effect.approval_id, deny=self.pick((True, False, False)))
         request = self.play.state.open[effect.effect_id]
+        if isinstance(effect, OpenRequest):
+            return TimersElapsed((effect.effect_id,))
         if isinstance(effect, RunRole):
             return self.role(request.payload["role_call_id"])
         self.ended.append(effect.effect_id)
@@ -188,11 +207,16 @@ class World:
             lambda: RoleReturned(name, REF, (), {}),
             lambda: RoleFailed(name, ERROR),
             lambda: RoleSuspended(name, "pause", ""),
+            lambda: TimersElapsed((name, *self.timers())),
             lambda: Record(name, results=(Fact("budget.settled", {"call_id": "late", "tokens": 7}),)),
             lambda: AskApproval({"role_call_id": name, "call_id": "c1"}, "ask"),
             lambda: Unanswered(name, deny=True),
         )
         return self.pick(choices)()  # type: ignore[no-any-return]
+
+    def timers(self) -> list[str]:
+        """All there ever were; most have ended."""
+        return [fact.payload["effect_id"] for fact in self.play.facts if fact.type == "timer.requested"]
 
     def posted(self) -> Command:
         """A command of the inbox; its sender may know nothing of the session."""
@@ -237,6 +261,8 @@ def reasons_to_be_alive(play: Play) -> list[str]:
         return ["answered"] if any(a.status == "pending" and a.awaited for a in state.approvals.values()) else []
     if react(state):
         return ["performed"]
+    if state.timers:
+        return ["elapsed"]
     return ["settled"] if state.in_doubt else ["raised"] if state.exhausted else []
 
 

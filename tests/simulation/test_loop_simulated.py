@@ -11,7 +11,7 @@ import itertools
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -87,7 +87,7 @@ class Toy:
             raise IllegalMove(f"{command.key} was done before")
         return Decision((Fact("part.done", {"key": command.key}),))
 
-    def advance(self, state: State, running: frozenset[str]) -> Decision:
+    def advance(self, state: State, running: Collection[str]) -> Decision:
         done = [item for item, parts in state.open.items() if all(part == PARTS for part in parts)]
         return Decision(tuple(Fact("item.closed", {"item": item}) for item in done))
 

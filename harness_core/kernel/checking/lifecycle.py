@@ -28,7 +28,8 @@ _GOING_ON = frozenset(
     {
         "approval.requested", "artifact.accepted", "artifact.proposed", "artifact.rejected", "context.requested",
         "harness.model.called", "harness.tool_call.started", "retry.scheduled", "role.requested", "session.completed",
-        "session.failed", "stage.entered", "stage.left", "stage.skipped", "transition.taken", "validation.requested",
+        "session.failed", "stage.entered", "stage.left", "stage.skipped", "timer.cancelled", "timer.elapsed",
+        "timer.requested", "transition.taken", "validation.requested",
     }
 )  # fmt: skip
 """What nobody decides once the session is to stop."""

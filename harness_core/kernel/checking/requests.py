@@ -16,6 +16,8 @@ _ENDS = {
     "context.failed": "context",
     "role.returned": "role",
     "role.failed": "role",
+    "timer.elapsed": "timer",
+    "timer.cancelled": "timer",
     "validation.passed": "validation",
     "validation.failed": "validation",
     "validation.errored": "validation",
@@ -35,6 +37,7 @@ class Requests:
     def __init__(self) -> None:
         self._open: dict[str, _Request] = {}
         self._ended: set[str] = set()
+        self._timers = 0  # so many of the open ones
 
     def see(self, event: Event) -> Iterator[Broken]:
         if event.type in _ENDS:
@@ -50,11 +53,15 @@ class Requests:
         if effect_id in self._open or effect_id in self._ended:
             yield Broken("I-16", event.seq, f"{kind} {effect_id} is asked for a second time")
         self._open[effect_id] = _Request(kind, payload["visit_id"], payload)
+        self._timers += kind == "timer"
 
     def _result(self, event: Event) -> Iterator[Broken]:
         payload, kind = event.payload, _ENDS[event.type]
         effect_id = payload["effect_id"]
+        if event.type == "timer.cancelled" and len(self._open) > self._timers:
+            yield Broken("I-21", event.seq, "a timer is cancelled while other things of its attempt are open")
         request = self._open.pop(effect_id, None)
+        self._timers -= request is not None and request.kind == "timer"
         if request is None and effect_id in self._ended:
             yield Broken("I-17", event.seq, f"{event.type} is a second result of {effect_id}")
         elif request is None:
@@ -71,9 +78,10 @@ class Requests:
             yield Broken("I-21", event.seq, f"{event.type} does not wait for what was asked for in its attempt")
 
 
-_REQUESTS = frozenset({"context.requested", "role.requested", "validation.requested"})
+_REQUESTS = frozenset({"context.requested", "role.requested", "timer.requested", "validation.requested"})
 _FITS: dict[str, Callable[[Payload, Payload], bool]] = {
     "context": lambda asked, got: got.get("attempt", asked["attempt"]) == asked["attempt"],
     "role": lambda asked, got: bool(got["role_call_id"] == asked["role_call_id"]),
+    "timer": lambda asked, got: True,
     "validation": lambda asked, got: bool(got["level"] == asked["level"]),
 }

@@ -47,8 +47,35 @@ class _Visit:
     status: str | None = None
 
 
+@attrs.define
+class _Timers:
+    """How many there were, and for how long any was open."""
+
+    asked: int = 0
+    seconds: float = 0.0
+    open: set[str] = attrs.Factory(set)
+    since: str = ""
+
+    def ask(self, effect_id: str, at: str) -> None:
+        self.asked += 1
+        self.since = self.since if self.open else at
+        self.open.add(effect_id)
+
+    def end(self, effect_id: str, at: str) -> None:
+        self.open.discard(effect_id)
+        if not self.open:
+            self.seconds += _seconds(self.since, at)
+
+    def end_all(self, at: str) -> None:
+        """At the session's end, or where the log ends."""
+        if self.open:
+            self.seconds += _seconds(self.since, at)
+            self.open.clear()
+
+
 class _Report:
     def __init__(self) -> None:
+        self.timers = _Timers()
         self.places = Places()
         self.total = Tally()
         self.groups: dict[str, dict[tuple[Any, ...], Tally]] = {name: {} for name in _GROUPS}
@@ -86,9 +113,15 @@ class _Report:
 
     def ended(self, event: Event, place: Place) -> None:
         self.status = _STATUS[event.type]
+        if self.status in _FINAL:
+            self.timers.end_all(event.timestamp)
         if self.status == "failed" and place.visit_id and self.visits[place.visit_id].left_at is None:
             self.failed_attempts[place.visit_id, place.attempt] = event.payload["code"]
             self.visits[place.visit_id].status = "failure"
+
+    def timer(self, event: Event, place: Place) -> None:
+        change = self.timers.ask if event.type == "timer.requested" else self.timers.end
+        change(event.payload["effect_id"], event.timestamp)
 
     # -- calls ---
 
@@ -195,10 +228,15 @@ class _Report:
                 {"provider": provider, "model_id": model, **tally.document()}
                 for (provider, model), tally in self.groups["models"].items()
             ],
+            "timers": self._timers(),
             "tools": [{"tool": name, **attrs.asdict(tool)} for name, tool in self.tools.items()],
             "model_calls": calls,
             "roll_ups": self._roll_ups(),
         }
+
+    def _timers(self) -> dict[str, Any]:
+        self.timers.end_all(self.last_at)
+        return {"asked": self.timers.asked, "seconds": round(self.timers.seconds, 3)}
 
     def _stages(self) -> list[dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
@@ -246,7 +284,8 @@ def _seconds(start: str, end: str) -> float:
     return round(max(0.0, gone.total_seconds()), 3)
 
 
-_AT_REST = frozenset({"paused", "completed", "failed", "cancelled"})  # nobody waits for an answer in these
+_FINAL = frozenset({"completed", "failed", "cancelled"})
+_AT_REST = frozenset({"paused", *_FINAL})  # nobody waits for an answer in these
 _STATUS = {
     "session.started": "active",
     "session.resumed": "active",
@@ -261,6 +300,7 @@ _HANDLERS: dict[str, Callable[[_Report, Event, Place], None]] = {
     "stage.entered": _Report.entered,
     "retry.scheduled": _Report.retried,
     "stage.left": _Report.left,
+    **dict.fromkeys(("timer.requested", "timer.elapsed", "timer.cancelled"), _Report.timer),
     "harness.model.called": _Report.called,
     "harness.model.responded": _Report.responded,
     "harness.model.failed": _Report.failed,

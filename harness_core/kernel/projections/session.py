@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from harness_core.kernel.state import SessionState
+from harness_core.kernel.timers import due_at
 from harness_hookspecs.events import Category, category_of
 from harness_hookspecs.kit.canonical import digest
 
@@ -58,14 +60,16 @@ def session_document(state: SessionState) -> dict[str, Any]:
 
 
 def waiting_for(state: SessionState) -> list[dict[str, Any]]:
-    """What the session waits for, each with kind and id; ``until`` is null without an expiry."""
+    """What the session waits for, each with kind and id; ``until`` is null without an expiry. Timers come in the order
+    in which they are due."""
     if state.final:
         return []
     waiting = [{"kind": "approval", "id": approval_id, "until": None} for approval_id in [*state.pending]]
     waiting += [{"kind": "in_doubt", "id": effect_id, "until": None} for effect_id in state.in_doubt]
     if state.exhausted is not None:
         waiting.append({"kind": "budget", "id": state.exhausted["dimension"], "until": None})
-    return waiting
+    timers = [{"kind": "timer", "id": one.effect_id, "until": due_at(one)} for one in [*state.timers.values()]]
+    return [*waiting, *sorted(timers, key=itemgetter("until"))]
 
 
 def left_amid_work(state: SessionState) -> bool:
@@ -73,7 +77,11 @@ def left_amid_work(state: SessionState) -> bool:
 
     By dying, or by a refusal such as ``role.manifest_drift``: the log does not tell the one from the other.
     """
-    return state.status in ("created", "active") and not waiting_for(state)
+    if state.status not in ("created", "active"):
+        return False
+    waited_for = {one["kind"] for one in waiting_for(state)}
+    beside_timers = len(state.open) > len(state.timers)
+    return not waited_for or (waited_for == {"timer"} and beside_timers)
 
 
 def state_hash(state: SessionState, category: Category | None = None) -> str:

@@ -195,6 +195,10 @@ def _fixed(mark: str, template: str) -> Callable[[Payload, Place], Said]:
     return say
 
 
+def _timer(payload: Payload, place: Place) -> Said:
+    return ".", f"{place.stage}: a timer of {payload['delay_ms'] / 1000:g} s"
+
+
 def _taken(payload: Payload, place: Place) -> Said:
     """A rule without a condition is recorded as one that always holds."""
     why = ", by a rule without a condition" if payload["rule"] == "true" else f" because {payload['rule']}"
@@ -221,6 +225,9 @@ _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "context.failed": _error("no context"),
     "role.delegated": _fixed(".", "{in}: {source} gives the call to {target}"),
     "role.failed": _error("role call failed"),
+    "timer.requested": _timer,
+    "timer.elapsed": _fixed(".", "{in}: a timer is over"),
+    "timer.cancelled": _fixed(".", "{in}: a timer is given up: {reason}"),
     "harness.model.responded": _responded,
     "harness.model.failed": _error("model call failed"),
     "harness.tool_call.started": _tool(".", "started"),

@@ -34,8 +34,10 @@ CORE_KEYS: Mapping[str, frozenset[str]] = {
 }
 """The keys of an entry that are the core's, by the kind of the offer that it chooses."""
 
-_LATER = (("harness", "anchor"), ("harness", "engine"))
-"""File and key of each setting that came when sessions had been recorded without it."""
+_LATER = (
+    ("harness", "anchor"), ("harness", "engine"), ("harness", "run", "max_requests"), ("harness", "run", "park_after_sec"),
+)  # fmt: skip
+"""File and keys of each setting that came when sessions had been recorded without it."""
 
 
 @attrs.frozen
@@ -57,9 +59,13 @@ class Six:
         """Give what sessions keep and the digest covers: everything, except that a setting which came later is left
         out at its default. What does as before has the digest it had before."""
         document = self.document()
-        for name, key in _LATER:
-            if getattr(getattr(self, name), key) == MODELS[name].model_fields[key].default:
-                del document[name][key]
+        for *above, key in _LATER:
+            settings: Any = self
+            written: dict[str, Any] = document
+            for name in above:
+                settings, written = getattr(settings, name), written[name]
+            if getattr(settings, key) == type(settings).model_fields[key].default:
+                del written[key]
         return document
 
 

@@ -29,6 +29,7 @@ FAILPOINTS = (
     "stage.left",
     "transition.taken",
     "budget.settled",
+    "timer.elapsed",
     "session.ending",
     "head.copied",
 )

@@ -1,0 +1,59 @@
+"""What an executor waits for by the clock: its events in, the open timers of a state and when each is due out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from .facts import Event
+from .state import OpenRequest, SessionState
+
+__all__ = ["due_at", "seconds_left", "timer_cancelled", "timer_elapsed", "timer_requested"]
+
+
+def timer_requested(state: SessionState, event: Event) -> None:
+    """Fold the intent."""
+    payload, visit = dict(event.payload), state.visit
+    assert visit is not None, "a timer outside of a visit"
+    effect_id = payload["effect_id"]
+    timer = OpenRequest("timer", effect_id, payload, event.seq, event.id, asked_at=event.timestamp)
+    state.open[effect_id] = state.timers[effect_id] = timer
+    visit.requested[payload["request_id"]] = effect_id
+
+
+def timer_elapsed(state: SessionState, event: Event) -> None:
+    """Fold its end; the executor is told that it came, and nothing else."""
+    timer = _ended(state, event)
+    if timer is not None and state.visit is not None:
+        state.visit.outcomes.append({"request_id": timer.payload["request_id"], "ok": True})
+
+
+def timer_cancelled(state: SessionState, event: Event) -> None:
+    """Fold its other end: the attempt is over, and nobody is told."""
+    _ended(state, event)
+
+
+def _ended(state: SessionState, event: Event) -> OpenRequest | None:
+    effect_id = event.payload["effect_id"]
+    state.timers.pop(effect_id, None)
+    return state.open.pop(effect_id, None)
+
+
+def due_at(timer: OpenRequest) -> str:
+    """The moment a timer is due, by the wall clock it was asked under, as stored text."""
+    return _due(timer).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def seconds_left(timer: OpenRequest, now: datetime) -> float:
+    """How long to wait from ``now`` on: nothing for one that is due, and never longer than its delay (I-10).
+
+    A clock that was set back since then would say longer.
+    """
+    delay: float = timer.payload["delay_ms"] / 1000
+    return min(max(0.0, (_due(timer) - now).total_seconds()), delay)
+
+
+def _due(timer: OpenRequest) -> datetime:
+    try:
+        return datetime.fromisoformat(timer.asked_at) + timedelta(milliseconds=timer.payload["delay_ms"])
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
