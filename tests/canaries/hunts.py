@@ -23,7 +23,7 @@ from harness_hookspecs.contracts.rules import failing_rules
 from harness_hookspecs.contracts.store import StoreContract
 from harness_hookspecs.errors import HarnessError, Refused
 from harness_hookspecs.events import EVENTS
-from harness_hookspecs.executor import Fail, Finish, Outcome, Request, RoleCall, StageInput
+from harness_hookspecs.executor import Fail, Finish, Outcome, Request, RoleCall, StageInput, Timer
 from harness_hookspecs.kit import codec
 from harness_hookspecs.store import GENESIS_HASH, Draft, Head, Store
 from harness_store_memory.log import chained
@@ -31,7 +31,7 @@ from harness_store_memory.settings import Settings
 from harness_store_memory.store import MemoryStore, open_store
 from harness_tool_filesystem import paths
 from tests.reference import Site
-from tests.simulation.storm import CALM, CANCEL, CRASH, DENIED, FOREIGN, JUMPS, Weather, judged, play
+from tests.simulation.storm import CALM, CANCEL, CRASH, DENIED, FOREIGN, JUMPS, PARKED_MS, Weather, judged, play
 
 __all__ = ["HUNTS", "Hunt"]
 
@@ -166,6 +166,31 @@ def branches(site: Site, seed: int) -> Iterable[Any]:
         return calm(site, seed)
 
 
+class _Waiting(_Hasty):
+    """An executor with one call beside a timer that is due soon and one for which nobody stays; it waits for all."""
+
+    def start(self, given: StageInput) -> Any:
+        return {"given": given.to_wire(), "ended": {}}
+
+    def apply(self, state: Any, outcome: Outcome) -> Any:
+        return {**state, "ended": {**state["ended"], outcome.request_id: outcome.to_wire()}}
+
+    def next(self, state: Any) -> tuple[Request, ...]:
+        name, ended = request_id(state["given"]), state["ended"]
+        asked = [*_Hasty.next(self, {**state, "first": None})[:1]]
+        asked += [Timer(request_id=f"{name}.wait.{ms}", delay_ms=ms) for ms in (4, PARKED_MS)]
+        left = tuple(one for one in asked if one.request_id not in ended)  # type: ignore[union-attr]
+        return left or _Hasty.next(self, {**state, "first": ended[f"{name}.0"]})
+
+
+def timers(site: Site, seed: int) -> Iterable[Any]:
+    """A session that is given back for a timer, and gone on with when that is due."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("start", "apply", "next"):
+            patch.setattr(AgentExecutor, name, getattr(_Waiting, name))
+        return calm(site, seed)
+
+
 # ---------------------------------------------------------------------------------------------- contracts
 
 
@@ -211,6 +236,7 @@ HUNTS: Mapping[str, Hunt] = {
     "newer": newer,
     "older": older,
     "branches": branches,
+    "timers": timers,
     "contract": contract,
     "chunks": chunks,
     "paths": ways,

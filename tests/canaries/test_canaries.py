@@ -56,6 +56,8 @@ FOUND_BY = {
     "snapshot_forgets": "snapshots",
     "snapshot_trusted": "stale snapshot",
     "time_of_day": "jumps",
+    "timer_lost": "timers",
+    "timer_twice": "timers",
     "upcaster_skipped": "older",
 }
 KILLED = ("commit_late",)

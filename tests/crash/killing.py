@@ -73,7 +73,8 @@ def _copy(source: Path, target: Path) -> None:
 class Reference:
     """A session undisturbed: its end, and how often each phase reaches each boundary.
 
-    Its phases are ``begin``, and for each time that it waits for a person ``answer N`` and ``resume N``.
+    Its phases are ``begin``, and for each time that it waits for a person ``answer N`` and ``resume N``; for each time
+    that it waits for a timer ``resume N`` alone.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -83,6 +84,7 @@ class Reference:
         for number in range(1, 10):
             if status == "awaiting_approval":
                 self._undisturbed(f"answer {number}")
+            if status in ("awaiting_approval", "active"):
                 status = self._undisturbed(f"resume {number}")
         looked = self.driver(phase="look")
         self.driver(**{"import": looked["modules"]})

@@ -106,9 +106,27 @@ def _steps(root: Path) -> Site:
     return write_site(root, stages=listed(*calls_of_steps), replies=replies, tools=_TOOLS)
 
 
+def _timers(root: Path) -> Site:
+    """Timers beside role calls and after them, and one for which no process stays."""
+    plan = "call 5 call | 20 | 1 1 call | 150"
+    stages = {
+        "initial": "work",
+        "stages": {
+            "work": {
+                "role": "worker", "executor": "branches", "task": plan, "allowed_tools": ["effects"],
+                "approvals": {"artifact": "required"}, "on_success": "completed", "on_failure": "failed",
+            }
+        },
+    }  # fmt: skip
+    replies = [calls(("keyed", {"note": "a"}), ("network", {"note": "b"})), says("done")]
+    return write_site(root, stages=stages, replies=replies, harness={"run": {"park_after_sec": 0.05}}, tools=_TOOLS)
+
+
 def _numbered(stage: str, replies: list[dict[str, Any]], **when: int) -> list[dict[str, Any]]:
     """The replies of one turn each."""
     return [{**reply, "when": {"stage": stage, "turn": turn, **when}} for turn, reply in enumerate(replies, 1)]
 
 
-WORKFLOWS: Mapping[str, Callable[[Path], Site]] = {"line": _line, "fan": _fan, "loop": _loop, "steps": _steps}
+WORKFLOWS: Mapping[str, Callable[[Path], Site]] = {
+    "line": _line, "fan": _fan, "loop": _loop, "steps": _steps, "timers": _timers,
+}  # fmt: skip

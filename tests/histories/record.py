@@ -123,6 +123,21 @@ def settled(outcome: str, **options: Any) -> Callable[[Stage], None]:
     return act
 
 
+def after(seconds: float, act: Callable[[Stage], None]) -> Callable[[Stage], None]:
+    """The same when so much time has passed."""
+
+    def later(stage: Stage) -> None:
+        stage.ports.clock.sleep(seconds)
+        act(stage)
+
+    return later
+
+
+def waiting(plan: str) -> Mapping[str, Any]:
+    """A stage that asks for role calls and timers (see harness-executor-probe)."""
+    return {"stages": one_stage(executor="branches", task=plan, on_failure="failed")}
+
+
 def stopped(verb: str) -> Callable[[Stage], None]:
     """Stop it while a tool is under way."""
 
@@ -251,6 +266,13 @@ PLAYS: Mapping[str, Play] = {
         {"stages": one_stage(retry={"max_attempts": 2})},
     ),
     "forked": Play(IN_THREE, then(run(), forked("one")), "completed", {"stages": FLOW}),
+    "timers": Play([says("done")], run(), "completed", waiting("5 call | call 1 1 | 3")),
+    "timers-given-up": Play([BREAKS], run(), "failed", waiting("50000 | 3 call")),
+    "waiting-for-a-timer": Play([says("done")], run(), "active", waiting("60000 call | call")),
+    "waited-for-a-timer": Play(
+        [says("done")], then(run(), after(70, resumed())), "completed", waiting("60000 call | call")
+    ),
+    "waiting-cancelled": Play([says("done")], then(run(), cancelled), "cancelled", waiting("60000 call | call")),
     "budget-ended": Play(ONCE, run(budget={"calls": 1}), "active"),
     "budget-ended-cancelled": Play(ONCE, then(run(budget={"calls": 1}), cancelled), "cancelled"),
     "budget-raised": Play(ONCE, then(run(budget={"calls": 1}), resumed(budget={"calls": 5})), "completed"),

@@ -34,12 +34,17 @@ from harness_store_memory.log import Log
 from harness_store_memory.store import _LOGS, MemoryStore
 from tests.reference import PATIENCE_SECONDS, Site, calls, says, write_site
 
-__all__ = ["CALM", "MEMORY", "Played", "Weather", "foreign", "judged", "play", "unlimited", "write_storm"]
+__all__ = [
+    "CALM", "MEMORY", "PARKED_MS", "Played", "Weather", "foreign", "judged", "play", "unlimited", "write_storm",
+    "write_waiting",
+]  # fmt: skip
 
 MEMORY: Mapping[str, Any] = {"store": {"plugin": "memory", "name": "storm"}}
 """A log that outlives its host, as long as this process lives."""
 
 TEXT = "Weather it."
+PARKED_MS = 60_000
+"""A timer for which a session is given back."""
 _MAX_OWNERS = 40
 _BOUNDARIES = 90  # so many an owner reaches at most
 _CRASHING = 2  # so many owners may crash
@@ -144,6 +149,25 @@ def write_storm(root: Path) -> Site:
     return write_site(root, stages=stages, replies=replies, harness=harness, tools=tools)
 
 
+def write_waiting(root: Path) -> Site:
+    """One stage whose text says what is asked for: branches of role calls and timers (see harness-executor-probe)."""
+    stages = {
+        "initial": "work",
+        "stages": {
+            "work": {
+                "role": "worker",
+                "executor": "branches",
+                "allowed_tools": ["effects"],
+                "on_success": "completed",
+                "on_failure": "failed",
+            }
+        },
+    }
+    replies = [calls(("keyed", {"note": "a"}), ("slow", {"note": "b", "seconds": 0.002})), says("done", delay_ms=2)]
+    harness = {**MEMORY, "run": {"cancel_grace_sec": 0.001}}
+    return write_site(root, stages=stages, replies=replies, harness=harness)
+
+
 def _reply(stage: str, said: Mapping[str, Any], **when: int) -> dict[str, Any]:
     return {**said, "when": {"stage": stage, **when}, "usage": _USAGE}
 
@@ -221,10 +245,19 @@ def _own(host: Host, ports: SimulatedPorts, found: str, weather: Weather, text: 
         if weather.hasty:
             _answer(host, document, weather)
         if document["status"] not in _FINAL:
+            _let_time_pass(ports, document)
             document = host.resume(found, on_ask="suspend")
     _answer(host, document, weather)
     now: Mapping[str, Any] = host.session(found)
     return now
+
+
+def _let_time_pass(ports: SimulatedPorts, document: Mapping[str, Any]) -> None:
+    """Nobody is there until a timer is due, or a little less long; each owner's clock begins anew."""
+    due = [waiting["until"] for waiting in document["waiting"] if waiting["kind"] == "timer"]
+    if due:
+        left = (datetime.fromisoformat(due[0]) - ports.clock.now()).total_seconds()
+        ports.clock.sleep(max(0.0, left * ports.random.uniform(0.8, 1.2)))
 
 
 def _answer(host: Host, document: Mapping[str, Any], weather: Weather) -> None:
