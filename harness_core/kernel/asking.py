@@ -157,4 +157,21 @@ def _intent(
     }
 
 
-_ASK: dict[type, Callable[[SessionState, Visit, Any], _Asked]] = {RoleCall: _role_call, Timer: _timer}
+def _compile(state: SessionState, visit: Visit, request: Compile) -> _Asked:
+    document = canonical(request.document)
+    document_ref = hashlib.sha256(document).hexdigest()
+    payload = {**_intent(state, visit, request, "compile", "pure"), "document_ref": document_ref}
+    payload |= {"form": request.form, "digest": document_ref}
+    blobs = {document_ref: document}
+    if request.definition is not None:
+        definition = canonical(request.definition)
+        payload["definition_ref"] = hashlib.sha256(definition).hexdigest()
+        blobs[payload["definition_ref"]] = definition
+    return _Asked(Fact("compile.requested", payload, {"stage_visit_id": visit.visit_id}), blobs)
+
+
+_ASK: dict[type, Callable[[SessionState, Visit, Any], _Asked]] = {
+    RoleCall: _role_call,
+    Timer: _timer,
+    Compile: _compile,
+}

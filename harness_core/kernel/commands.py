@@ -17,6 +17,7 @@ __all__ = [
     "AskApproval",
     "CancelNow",
     "Command",
+    "Compiled",
     "ContextReady",
     "EffectFailed",
     "Migrate",
@@ -155,6 +156,16 @@ class RoleSuspended:
 
 
 @attrs.frozen
+class Compiled:
+    """A plan was checked; ``payload`` is that of ``workflow.version_registered``, or of ``compile.failed``."""
+
+    effect_id: str
+    ok: bool
+    payload: Mapping[str, Any]
+    blobs: Mapping[str, bytes]
+
+
+@attrs.frozen
 class TimersElapsed:
     """These timers are due, the longest due first."""
 
@@ -238,6 +249,7 @@ Command = (
     | RoleReturned
     | RoleFailed
     | RoleSuspended
+    | Compiled
     | TimersElapsed
     | Record
     | AskApproval

@@ -10,6 +10,7 @@ from .commands import (
     AskApproval,
     CancelNow,
     Command,
+    Compiled,
     ContextReady,
     EffectFailed,
     Migrate,
@@ -192,6 +193,15 @@ def _role_suspended(command: RoleSuspended, state: SessionState, definition: Def
     return Decision((*command.closing, Fact("role.suspended", payload, refs)), command.blobs)
 
 
+def _compiled(command: Compiled, state: SessionState, definition: Definition) -> Decision:
+    request = state.open.get(command.effect_id)
+    if request is None:
+        return _ignored(command.effect_id, "the plan is no longer asked about")
+    refs = {"stage_visit_id": request.payload["visit_id"]}
+    event_type = "workflow.version_registered" if command.ok else "compile.failed"
+    return Decision((Fact(event_type, dict(command.payload), refs),), command.blobs)
+
+
 def _timers_elapsed(command: TimersElapsed, state: SessionState, definition: Definition) -> Decision:
     """One that has ended by now says nothing, nor does any while the session stops: it is due when that goes on."""
     if state.pausing or state.cancelling or state.status == "paused":
@@ -338,6 +348,7 @@ _RULES: dict[type, Callable[[Any, SessionState, Definition], Decision]] = {
     RoleReturned: _role_returned,
     RoleFailed: _role_failed,
     RoleSuspended: _role_suspended,
+    Compiled: _compiled,
     TimersElapsed: _timers_elapsed,
     Record: _record,
     AskApproval: _ask_approval,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-__all__ = ["Ask", "Effect", "GatherContext", "RunRole", "Validate"]
+__all__ = ["Ask", "CompilePlan", "Effect", "GatherContext", "RunRole", "Validate"]
 
 
 @attrs.frozen
@@ -32,6 +32,14 @@ class Validate:
 
 
 @attrs.frozen
+class CompilePlan:
+    """Have a plan checked by its executor's compiler."""
+
+    effect_id: str
+    key: str
+
+
+@attrs.frozen
 class Ask:
     """Ask the approvers about a pending approval."""
 
@@ -39,4 +47,4 @@ class Ask:
     key: str
 
 
-Effect = GatherContext | RunRole | Validate | Ask
+Effect = GatherContext | RunRole | Validate | CompilePlan | Ask

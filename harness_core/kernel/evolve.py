@@ -8,6 +8,7 @@ from typing import Any
 from harness_hookspecs.events import EVENTS
 
 from .causes import KEEP
+from .compiling import compile_failed, compile_requested, version_registered
 from .facts import Event
 from .forking import inherit
 from .spending import BUDGET
@@ -20,6 +21,9 @@ Handler = Callable[[SessionState, Event], None]
 HANDLERS: dict[str, Handler] = {
     "session.forked": inherit,
     **BUDGET,
+    "compile.requested": compile_requested,
+    "compile.failed": compile_failed,
+    "workflow.version_registered": version_registered,
     "timer.requested": timer_requested,
     "timer.elapsed": timer_elapsed,
     "timer.cancelled": timer_cancelled,

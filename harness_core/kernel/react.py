@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
-from .effects import Ask, Effect, GatherContext, RunRole, Validate
+from .effects import Ask, CompilePlan, Effect, GatherContext, RunRole, Validate
 from .state import OpenRequest, SessionState
 
 __all__ = ["react"]
 
-_KINDS: dict[str, type[GatherContext] | type[RunRole] | type[Validate]] = {
+_KINDS: dict[str, type[GatherContext] | type[RunRole] | type[Validate] | type[CompilePlan]] = {
     "context": GatherContext,
     "role": RunRole,
     "validation": Validate,
+    "compile": CompilePlan,
 }
 
 

@@ -23,6 +23,8 @@ from .transitions import session_failed, transition, visit_failed
 __all__ = ["advance", "kernel_findings"]
 
 NOTHING = Decision()
+_OF_FINDING = ("code", "severity", "path", "message", "hint")
+"""What a finding of a validator says; one of a compiler may say more."""
 
 
 def advance(state: SessionState, definition: Definition, command: Advance, executor_state: Any) -> Decision:
@@ -177,8 +179,9 @@ def _attempt_over(state: SessionState, definition: Definition, error: HarnessErr
     assert visit is not None
     last: dict[str, Any] = next((o["error"] for o in reversed(visit.outcomes) if not o["ok"]), {})
     details = last.get("details") or {}
-    hint = error.hint or details.get("hint")
-    failure = Failure(error.code, error.message, list(details.get("findings", ())), hint)
+    hint, found = error.hint or details.get("hint"), details.get("findings", ())
+    findings = [{name: one[name] for name in _OF_FINDING if one.get(name) is not None} for one in found]
+    failure = Failure(error.code, error.message, findings, hint)
     return _after_failure(state, definition, attrs.evolve(visit, failure=failure))
 
 

@@ -30,6 +30,7 @@ from .plugins.catalogue import Catalogue
 from .role_setup import BoundRole
 from .rule_plan import rule_flaw, rule_plan
 from .session_parts import LOGS, NamedApprover, NamedValidator, SessionParts
+from .surroundings import plan_site
 from .toolbox import Tool, Toolbox
 
 __all__ = ["Assembly"]
@@ -84,6 +85,7 @@ class Assembly:
             parallel_tools=run.max_parallel_tools,
             engines=self.engines,
             failures=tuple(failed.payload() for failed in self.parts.failed),
+            plans=plan_site(self.parts, self.catalogue, self.config),
         )
 
     def disagreements(self) -> list[HarnessError]:
@@ -328,15 +330,13 @@ class Assembly:
 
     def _definition(self, rules: Rules, models: Mapping[str, ModelEntry]) -> Definition:
         run = self.config.harness.run
-        stages = {name: self._stage_plan(name, stage, rules, models) for name, stage in self._stages()}
-        validators = self._validators()
         return Definition(
             initial=self.config.stages.initial_name(),
-            stages=stages,
+            stages={name: self._stage_plan(name, stage, rules, models) for name, stage in self._stages()},
             limits=Limits(run.max_visits, *run.budget.limits(), run.max_requests),
             executors={stage.executor: self.parts.get(Need("executor", stage.executor)) for _, stage in self._stages()},
             rules=rules,
-            validators={level: tuple(one.name for one in found) for level, found in validators.items()},
+            validators={level: tuple(one.name for one in found) for level, found in self._validators().items()},
         )
 
     def _stage_plan(self, name: str, stage: Stage, rules: Rules, models: Mapping[str, ModelEntry]) -> StagePlan:

@@ -10,6 +10,7 @@ from typing import Any
 from harness_core.kernel.asking import ASKED, ENDING, REQUESTED
 from harness_core.kernel.causes import cause_of
 from harness_core.kernel.commands import Advance, Command
+from harness_core.kernel.compiling import compiled_value
 from harness_core.kernel.decide import decide
 from harness_core.kernel.definition import Definition
 from harness_core.kernel.effects import Effect
@@ -178,6 +179,9 @@ class SessionMachine:
         self._opened = None if opened.error is not None else [*self._opened, *opened.value]
 
     def _outcome(self, outcome: Mapping[str, Any]) -> Outcome:
+        if "version" in outcome:
+            value = compiled_value(outcome["version"], self.blob)
+            return Outcome.model_validate({"request_id": outcome["request_id"], "ok": True, "value": value})
         if outcome["ok"] and "value_ref" not in outcome:  # of a timer
             return Outcome(request_id=outcome["request_id"], ok=True)
         if outcome["ok"]:

@@ -17,7 +17,7 @@ from harness_core.kernel.commands import (
 )
 from harness_core.kernel.context import Item, assemble
 from harness_core.kernel.definition import StagePlan
-from harness_core.kernel.effects import Ask, Effect, GatherContext, RunRole, Validate
+from harness_core.kernel.effects import Ask, CompilePlan, Effect, GatherContext, RunRole, Validate
 from harness_core.kernel.state import OpenRequest, SessionState, Visit
 from harness_hookspecs.artifact import ArtifactType, Narrows
 from harness_hookspecs.errors import HarnessError, NotFound, PluginError, Refused, RoleError
@@ -33,6 +33,7 @@ from .journal import recorded_events
 from .model_handle import ModelEntry, counted_tokens
 from .perform_ask import AskSite, ask
 from .perform_attempt import attempt
+from .perform_compile import CompileSite, compile_plan
 from .perform_role import run_role
 from .perform_tool import execute
 from .perform_validate import ValidateSite, validate
@@ -317,6 +318,18 @@ class Performer:
         site = ValidateSite(self.session_id, self.stream, self.parts, self.services, self.store)
         return validate(request, visit, stage, site)
 
+    def compile_plan(self, effect: CompilePlan) -> Command | None:
+        request = self._open(effect.effect_id)
+        if request is None:
+            return None
+        visit, stage = self._visit()
+        return compile_plan(request, visit, stage, self.compile_site())
+
+    def compile_site(self) -> CompileSite:
+        """What plans of this session are checked with."""
+        services = self.services
+        return CompileSite(self.parts, services.ports, services.redactor, services.loop.read_blob)
+
     def ask(self, effect: Ask) -> Command | None:
         approval = self._state.approvals.get(effect.approval_id)
         if approval is None or approval.status != "pending":
@@ -357,5 +370,6 @@ _PERFORM: dict[type, Callable[[Performer, Any], Command | None]] = {
     GatherContext: Performer.gather_context,
     RunRole: Performer.run_role,
     Validate: Performer.validate,
+    CompilePlan: Performer.compile_plan,
     Ask: Performer.ask,
 }

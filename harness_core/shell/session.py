@@ -27,6 +27,7 @@ from .loop_parts import LoopHooks
 from .machine import SessionMachine
 from .perform import Performer
 from .perform_ask import AskSite, OnAsk, close_prompt
+from .perform_compile import lock_drift
 from .posting import inbox_row, said
 from .redaction import Redactor
 from .services import ActiveTime, Services
@@ -176,6 +177,7 @@ class OwnedSession:
         self._load()
         if first is not None:
             self.loop.submit(first)
+        self._check_plans()
         seen = self._world.store.change_counter() if self._watched else 0  # before the inbox: see Watch
         self._take_inbox()
         self.loop.submit(command)
@@ -184,6 +186,17 @@ class OwnedSession:
         self._ask_again()
         if self._watched:
             self._ports.spawn(self._watch, seen, name="inbox")
+
+    def _check_plans(self) -> None:
+        """What the open attempt runs is checked again, before anything of it goes on."""
+        if self._performer is None:
+            return
+        try:
+            lock_drift(self.state, self._performer.compile_site())
+        except Drift as drift:
+            if not self._accept_drift:
+                raise
+            self._accept(drift, "plan")
 
     def cancel(self, command_id: str, row: bytes) -> None:
         """Post a cancel to what nobody runs and end it, with nothing of its configuration.
@@ -284,10 +297,11 @@ class OwnedSession:
         self.loop.forget()
         self._performer = None
 
-    def _accept(self, drift: Drift) -> None:
-        """Record what a role call was started with and is no more, which neither configuration nor versions show."""
+    def _accept(self, drift: Drift, what: str = "role call") -> None:
+        """Record what a role call or a plan was begun with and is no more, which neither configuration nor versions
+        show."""
         state, changed = self.state, drift.facts.get("changes", ())
-        changes = [{"key": f"role call: {one['field']}", "old": one["recorded"], "new": one["now"]} for one in changed]
+        changes = [{"key": f"{what}: {one['field']}", "old": one["recorded"], "new": one["now"]} for one in changed]
         digests = {"old_digest": state.config_digest, "new_digest": state.config_digest}
         self.loop.submit(Migrate({**digests, "content_ref": state.config_ref, "changes": changes}, {}))
 

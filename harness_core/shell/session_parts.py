@@ -17,6 +17,7 @@ from harness_hookspecs.validator import Validator
 from .engines import Engines
 from .model_handle import ModelEntry
 from .role_setup import BoundRole
+from .surroundings import PlanSite
 from .toolbox import Toolbox
 
 __all__ = ["LOGS", "NamedApprover", "NamedValidator", "SessionParts"]
@@ -63,3 +64,4 @@ class SessionParts:
     parallel_tools: int
     engines: Engines | None = None
     failures: tuple[Mapping[str, Any], ...] = ()
+    plans: PlanSite | None = None  # what plans are checked against; absent where nothing runs

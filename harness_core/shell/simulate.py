@@ -7,11 +7,11 @@ event says that was read off a clock is the recorded reading.
 
 What comes from outside is taken as it is and not decided again: what people and other writers sent and what was made of
 it, approvals and settlements that a role did not write, what the host and the limits of time did to the session
-(started, resumed, paused, awaiting, cancelled, another configuration), the outcomes of gathering and of validators, the
-moments at which timers were due, and results that came too late. The record does not say when a role heard a cancel or
-when its process died, and so both happen where they lead to what is recorded; a role that answers to a cancel in its
-own way may be called different. The clock, ids and randomness of a role's own ports are those of this simulation: a
-role that puts them into a prompt or an argument comes out otherwise.
+(started, resumed, paused, awaiting, cancelled, another configuration), the outcomes of gathering, of compilers and of
+validators, the moments at which timers were due, and results that came too late. The record does not say when a role
+heard a cancel or when its process died, and so both happen where they lead to what is recorded; a role that answers to
+a cancel in its own way may be called different. The clock, ids and randomness of a role's own ports are those of this
+simulation: a role that puts them into a prompt or an argument comes out otherwise.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _OF_ROLES = frozenset(
 )
 _OUTCOMES = frozenset(
     {
-        "context.assembled", "context.failed", "timer.elapsed", "validation.passed", "validation.failed",
-        "validation.errored",
+        "compile.failed", "context.assembled", "context.failed", "timer.elapsed", "validation.passed",
+        "validation.failed", "validation.errored", "workflow.version_registered",
     }
 )  # fmt: skip
 

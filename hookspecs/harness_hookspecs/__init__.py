@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "approver": "ApprovalAnswer ApprovalRequest Approver",
     "artifact": "ArtifactType Narrows ParsedArtifact",
+    "compiler": "Compilation Compiler Surroundings VersionLock",
     "engine": "Engine EngineError EngineLimits",
     "errors": (
         "BudgetExhausted Cancelled CodecError ConfigError Diverged Drift HarnessError IllegalMove InternalError Locked "

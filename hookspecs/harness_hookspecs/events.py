@@ -236,6 +236,29 @@ class TimerCancelled(Value):
     reason: str
 
 
+class CompileRequested(_Requested):
+    request_id: str
+    visit_id: str
+    attempt: Attempt
+    document_ref: Digest
+    form: Literal["plan", "sketch"] = "plan"
+    definition_ref: Digest | None = None
+
+
+class VersionRegistered(Value):
+    effect_id: str
+    workflow_version_id: str
+    plan_ref: Digest
+    lock_ref: Digest  # what the plan was checked against
+    findings: tuple[Json, ...] = ()  # warnings
+    max_step_executions: int | None = None
+
+
+class CompileFailed(Value):
+    effect_id: str
+    findings: tuple[Json, ...]
+
+
 class TaskKind(WireModel):
     kind: Literal["plan", "orchestrate", "execute_step", "fix_step"]
 
@@ -548,6 +571,9 @@ _PAYLOADS: dict[str, type[Value]] = {
     "role.returned": RoleReturned,
     "role.failed": RoleFailed,
     "role.note": RoleNote,
+    "compile.requested": CompileRequested,
+    "compile.failed": CompileFailed,
+    "workflow.version_registered": VersionRegistered,
     "timer.requested": TimerRequested,
     "timer.elapsed": TimerElapsed,
     "timer.cancelled": TimerCancelled,

@@ -1,16 +1,20 @@
 """Kind ``executor``: a pure state machine that decides what a stage asks for next (contract.md)."""
 
-from typing import Annotated, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
 from .offer import ExecutorRole
 from .value import Json, Value
 
+if TYPE_CHECKING:  # with all models of a plan, which no other executor needs
+    from .compiler import Compiler
+
 __all__ = [
     "MAX_DELAY_MS",
     "ChildSession",
     "Compile",
+    "Compiles",
     "EnqueueTask",
     "Executor",
     "ExternalEvent",
@@ -61,11 +65,19 @@ class RoleCall(Value):
 
 
 class Compile(Value):
-    """Ask for a plan to be compiled (workflow executor)."""
+    """Ask for a plan to be compiled by the executor's own compiler (:class:`Compiles`), outside ``decide``.
+
+    ``document`` is what a model wrote, ``form`` what it wrote: a plan or a sketch of one; ``definition`` the wire form
+    of the ``WorkflowDefinitionSnapshot`` that it is written for. The outcome of a plan that is registered is ``ok``
+    with ``{workflowVersionId, plan, lock, findings, maxStepExecutions?}``; of one that is not, the error's code is
+    ``workflow.rejected``, and its ``details.findings`` are the compiler's.
+    """
 
     kind: Literal["compile"] = "compile"
     request_id: str
     document: Json
+    form: Literal["plan", "sketch"] = "plan"
+    definition: Json = None
 
 
 class ChildSession(Value):
@@ -164,6 +176,15 @@ class Executor(Protocol):
         a fast branch never waits for a slow one. An end, an error and what would be too many calls are met when nothing
         is under way any more; timers that are open then are cancelled.
         """
+
+
+@runtime_checkable
+class Compiles(Protocol):
+    """An executor that may ask for ``Compile``."""
+
+    @property
+    def compiler(self) -> "Compiler":
+        """Who checks its plans; it may take its time, and is called in a thread of its own."""
 
 
 @runtime_checkable

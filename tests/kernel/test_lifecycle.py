@@ -14,6 +14,7 @@ from harness_core.kernel.commands import (
     AskApproval,
     CancelNow,
     Command,
+    Compiled,
     ContextReady,
     EffectFailed,
     Migrate,
@@ -30,14 +31,14 @@ from harness_core.kernel.commands import (
     Unanswered,
     Validated,
 )
-from harness_core.kernel.effects import Ask, GatherContext, RunRole
+from harness_core.kernel.effects import Ask, CompilePlan, GatherContext, RunRole
 from harness_core.kernel.facts import Fact
 from harness_core.kernel.forking import border, inheritance
 from harness_core.kernel.projections.artifacts import artifact_items
 from harness_core.kernel.react import react
 from harness_core.kernel.state import OpenRequest
 from harness_hookspecs.events import EVENTS
-from harness_hookspecs.executor import Fail, Finish, Request, RoleCall, Timer
+from harness_hookspecs.executor import Compile, Fail, Finish, Request, RoleCall, Timer
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.prompt import PromptHasher
 from tests.playing import REF, SESSION, OneCall, Play, definition, event_of, retry, snapshot, stage
@@ -55,7 +56,9 @@ class Naps(OneCall):
         called = [outcome for outcome in state["ended"] if outcome["request_id"].endswith("call0")]
         calls = super().next({**state, "ended": called})
         names = [f"a{state['attempt']}.{name}" for name in ("nap", "sleep")]
-        timers = [Timer(request_id=name, delay_ms=1) for name in names if name not in ended]
+        timers: list[Request] = [Timer(request_id=name, delay_ms=1) for name in names if name not in ended]
+        if (plan := f"a{state['attempt']}.plan") not in ended:
+            timers.append(Compile(request_id=plan, document={}))
         if isinstance(calls[0], Fail) or (isinstance(calls[0], Finish) and names[0] in ended):
             return calls
         return (*(one for one in calls if isinstance(one, RoleCall)), *timers)
@@ -113,6 +116,8 @@ class World:
         request = self.play.state.open[effect.effect_id]
         if isinstance(effect, OpenRequest):
             return TimersElapsed((effect.effect_id,))
+        if isinstance(effect, CompilePlan):
+            return self.compiled(effect.effect_id)
         if isinstance(effect, RunRole):
             return self.role(request.payload["role_call_id"])
         self.ended.append(effect.effect_id)
@@ -121,6 +126,14 @@ class World:
         if self.pick((True, True, True, False)):
             return self.play.context_ready(effect.effect_id)
         return EffectFailed(effect.effect_id, {**ERROR, "code": "context.source"})
+
+    def compiled(self, effect_id: str) -> Command:
+        self.ended.append(effect_id)
+        if self._chance.random() < 0.2:
+            return Compiled(effect_id, False, {"effect_id": effect_id, "findings": [FINDING]}, {})
+        refs = {"plan_ref": REF, "lock_ref": REF}
+        version = {"effect_id": effect_id, "workflow_version_id": "wfv_1", **refs}
+        return Compiled(effect_id, True, version, {REF: canonical("content")})
 
     def verdict(self, effect_id: str, level: str) -> Command:
         outcome = self.pick((*["passed"] * 8, "failed", "errored"))
@@ -207,6 +220,7 @@ class World:
             lambda: RoleReturned(name, REF, (), {}),
             lambda: RoleFailed(name, ERROR),
             lambda: RoleSuspended(name, "pause", ""),
+            lambda: Compiled(name, False, {"effect_id": name, "findings": []}, {}),
             lambda: TimersElapsed((name, *self.timers())),
             lambda: Record(name, results=(Fact("budget.settled", {"call_id": "late", "tokens": 7}),)),
             lambda: AskApproval({"role_call_id": name, "call_id": "c1"}, "ask"),

@@ -16,6 +16,8 @@ _ENDS = {
     "context.failed": "context",
     "role.returned": "role",
     "role.failed": "role",
+    "workflow.version_registered": "compile",
+    "compile.failed": "compile",
     "timer.elapsed": "timer",
     "timer.cancelled": "timer",
     "validation.passed": "validation",
@@ -78,10 +80,11 @@ class Requests:
             yield Broken("I-21", event.seq, f"{event.type} does not wait for what was asked for in its attempt")
 
 
-_REQUESTS = frozenset({"context.requested", "role.requested", "timer.requested", "validation.requested"})
+_REQUESTS = frozenset({f"{kind}.requested" for kind in ("context", "role", "compile", "timer", "validation")})
 _FITS: dict[str, Callable[[Payload, Payload], bool]] = {
     "context": lambda asked, got: got.get("attempt", asked["attempt"]) == asked["attempt"],
     "role": lambda asked, got: bool(got["role_call_id"] == asked["role_call_id"]),
+    "compile": lambda asked, got: True,
     "timer": lambda asked, got: True,
     "validation": lambda asked, got: bool(got["level"] == asked["level"]),
 }

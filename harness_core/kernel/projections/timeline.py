@@ -195,6 +195,12 @@ def _fixed(mark: str, template: str) -> Callable[[Payload, Place], Said]:
     return say
 
 
+def _rejected(payload: Payload, place: Place) -> Said:
+    errors = [one for one in payload["findings"] if one.get("severity") == "error"]
+    text = "; ".join(f"{one.get('path') or '/'}: {one.get('message', '')}" for one in errors)
+    return "-", f"{place.stage}: the plan is not registered: {text or 'no reason given'}"
+
+
 def _timer(payload: Payload, place: Place) -> Said:
     return ".", f"{place.stage}: a timer of {payload['delay_ms'] / 1000:g} s"
 
@@ -225,6 +231,8 @@ _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "context.failed": _error("no context"),
     "role.delegated": _fixed(".", "{in}: {source} gives the call to {target}"),
     "role.failed": _error("role call failed"),
+    "workflow.version_registered": _fixed("+", "{in}: plan {workflow_version_id} is registered"),
+    "compile.failed": _rejected,
     "timer.requested": _timer,
     "timer.elapsed": _fixed(".", "{in}: a timer is over"),
     "timer.cancelled": _fixed(".", "{in}: a timer is given up: {reason}"),

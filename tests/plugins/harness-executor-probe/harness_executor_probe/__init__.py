@@ -1,4 +1,4 @@
-"""The executor ``branches`` that tests give a stage; nothing heavy is imported here."""
+"""The executors that tests give a stage; nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -13,11 +13,20 @@ __all__ = ["harness_provide_executors"]
 
 @implements(hooks.harness_provide_executors)
 def harness_provide_executors() -> list[Offer[Any]]:
-    """The executor ``branches``; it takes no settings."""
-    return [Offer(kind="executor", name="branches", build=_build)]
+    """The executors ``branches`` and ``compiling``; they take no settings."""
+    return [
+        Offer(kind="executor", name="branches", build=_branches),
+        Offer(kind="executor", name="compiling", build=_compiling),
+    ]
 
 
-def _build(settings: Any, host: Any) -> Any:
+def _branches(settings: Any, host: Any) -> Any:
     from .executor import Branches
 
     return Branches()
+
+
+def _compiling(settings: Any, host: Any) -> Any:
+    from .compiling import Compiling
+
+    return Compiling()

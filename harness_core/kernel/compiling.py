@@ -1,0 +1,61 @@
+"""Plans that an executor has had checked: their events in, folded into the state, and what it is told of them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from harness_hookspecs.kit.canonical import read_canonical
+
+from .facts import Event
+from .state import OpenRequest, SessionState
+
+__all__ = ["REJECTED", "compile_failed", "compile_requested", "compiled_value", "version_registered"]
+
+REJECTED: Final = "workflow.rejected"
+"""The code of a plan that was not registered."""
+
+
+def compile_requested(state: SessionState, event: Event) -> None:
+    """Fold the intent."""
+    payload, visit = dict(event.payload), state.visit
+    assert visit is not None, "a plan outside of a visit"
+    effect_id = payload["effect_id"]
+    state.open[effect_id] = OpenRequest("compile", effect_id, payload, event.seq, event.id)
+    visit.requested[payload["request_id"]] = effect_id
+
+
+def version_registered(state: SessionState, event: Event) -> None:
+    """Fold what it was registered as."""
+    request = state.open.get(event.payload["effect_id"])
+    definition = {} if request is None else {"definition_ref": request.payload.get("definition_ref")}
+    version = {**event.payload, **{name: ref for name, ref in definition.items() if ref is not None}}
+    _ended(state, event, {"ok": True, "version": version, "seq": event.seq})
+
+
+def compile_failed(state: SessionState, event: Event) -> None:
+    """Fold why it was not."""
+    findings = list(event.payload["findings"])
+    errors = [str(one.get("message", "")) for one in findings if one.get("severity") == "error"]
+    message = f"the plan was not registered: {errors[0] if errors else 'nobody says why'}"
+    error = {"name": "CompileFailed", "code": REJECTED, "message": message, "details": {"findings": findings}}
+    _ended(state, event, {"ok": False, "error": error})
+
+
+def _ended(state: SessionState, event: Event, outcome: Mapping[str, Any]) -> None:
+    request = state.open.pop(event.payload["effect_id"], None)
+    if request is not None and state.visit is not None:
+        state.visit.outcomes.append({"request_id": request.payload["request_id"], **outcome})
+
+
+def compiled_value(version: Mapping[str, Any], read_blob: Callable[[str], bytes]) -> dict[str, Any]:
+    """What an executor is told of a version that was registered."""
+    value = {
+        "workflowVersionId": version["workflow_version_id"],
+        "plan": read_canonical(read_blob(version["plan_ref"])),
+        "lock": read_canonical(read_blob(version["lock_ref"])),
+        "findings": list(version.get("findings", ())),
+    }
+    if "max_step_executions" in version:
+        value["maxStepExecutions"] = version["max_step_executions"]
+    return value
