@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness_hookspecs.errors import HarnessError, IllegalMove, ValidationFailed
 from harness_hookspecs.executor import (
@@ -24,6 +24,9 @@ from .running.program import Program, program_of, version_of
 from .running.run import apply, end_of, next_asks, start
 from .stage import check_limits, given_to, identity_of
 
+if TYPE_CHECKING:
+    from harness_hookspecs.compiler import Compiler
+
 __all__ = ["WorkflowExecutor"]
 
 _KEPT_PROGRAMS: Final = 16
@@ -43,6 +46,12 @@ class WorkflowExecutor:
         self._rules = rules
         self._programs: dict[str, Program] = {}
         self._asked: dict[str, tuple[Any, Request]] = {}
+
+    def compiler(self) -> Compiler:
+        """What plans are checked by; see :class:`harness_hookspecs.compiler.Compiles`."""
+        from .compiling.compiler import WorkflowCompiler
+
+        return WorkflowCompiler()
 
     def start(self, stage_input: StageInput) -> Any:
         """The first steps are open; or the end, for a stage without a plan or with one that cannot be run here."""

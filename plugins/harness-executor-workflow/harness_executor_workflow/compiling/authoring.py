@@ -1,0 +1,150 @@
+"""What a model is held to while it writes: what there is goes in; the JSON Schema of plans, or of sketches, comes out.
+
+The names of models and tools are filled in, so that constrained decoding cannot write one that does not exist; so are
+the name and the schemas of the workflow that a plan is written for.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from harness_hookspecs.compiler import KnownTool, Surroundings
+from harness_hookspecs.tool import TIERS
+from harness_hookspecs.value import thaw
+from harness_hookspecs.workflow import Workflow
+
+from .binding import ceilings
+from .shapes import KINDS, kinds
+
+__all__ = ["plan_schema", "sketch_schema"]
+
+_ID: Final = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,23}$"}
+_PROMPT: Final = {"type": "string", "pattern": "^[A-Za-z0-9 ,.:;?!'()-]{8,240}$"}
+_MAX_INPUTS: Final = 4
+_MAX_STEPS: Final = 6  # of a sketch that a small model writes: it may not find an end by itself
+
+
+def plan_schema(surroundings: Surroundings) -> dict[str, Any]:
+    """The JSON Schema of full plans, for one request."""
+    schema = copy.deepcopy(Workflow.model_json_schema())
+    models, tools = _models(surroundings), _tools(surroundings)
+    parts = schema["$defs"]
+    _set(parts, "AiGenerateWith", "model", {"enum": models})
+    _set(parts, "AiGenerateWith", "tools", _some_of(tools))
+    _set(parts, "CodeRunWith", "tools", _some_of(tools))
+    _set(parts, "Fixer", "model", {"enum": models})
+    _set(parts, "ToolCallWith", "tool", {"enum": list(tools)})
+    _set(parts, "Permissions", "models", _some_of(models))
+    _set(parts, "Permissions", "tools", _some_of(tools))
+    for name, empty in (("ToolCallStep", not tools), ("AiGenerateStep", not models)):
+        if empty:
+            _drop(schema, name)
+    if surroundings.engines:
+        _set(parts, "CodeRunWith", "engine", {"enum": sorted(surroundings.engines)})
+    definition = surroundings.definition
+    if definition is not None:
+        _set(parts, "Metadata", "name", {"const": definition.name})
+        _set(parts, "InputContract", "schema", {"const": thaw(definition.to_wire()["inputSchema"])})
+        _set(parts, "OutputContract", "schema", {"const": thaw(definition.to_wire()["outputSchema"])})
+    return schema
+
+
+def _set(parts: dict[str, Any], part: str, name: str, schema: Any) -> None:
+    parts[part]["properties"][name] = schema
+
+
+def _some_of(names: Iterable[str]) -> dict[str, Any]:
+    listed = sorted(names)
+    if not listed:
+        return {"type": "array", "maxItems": 0}
+    return {"type": "array", "items": {"enum": listed}, "uniqueItems": True}
+
+
+def _drop(schema: dict[str, Any], name: str) -> None:
+    """Take a type of step out of every union that has it."""
+    reference = f"#/$defs/{name}"
+    waiting: list[Any] = [schema]
+    for one in waiting:  # grows
+        if isinstance(one, dict):
+            for word in ("oneOf", "anyOf"):
+                if word in one:
+                    one[word] = [option for option in one[word] if option.get("$ref") != reference]
+            mapping = one.get("discriminator", {}).get("mapping", {})
+            for key in [key for key, value in mapping.items() if value == reference]:
+                del mapping[key]
+        waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else []
+    schema["$defs"].pop(name, None)
+
+
+def _models(surroundings: Surroundings) -> list[str]:
+    allowed = ceilings(surroundings)
+    return sorted(name for name in surroundings.models if all(name in one.models for one in allowed))
+
+
+def _tools(surroundings: Surroundings) -> dict[str, KnownTool]:
+    """The tools that a plan may call, by name: those that exist, are allowed and within the tier."""
+    return {
+        name: tool
+        for name, tool in sorted(surroundings.tools.items())
+        if all(name in one.tools and tool.tier <= (one.max_tier or TIERS[-1]) for one in ceilings(surroundings))
+    }
+
+
+def sketch_schema(surroundings: Surroundings) -> dict[str, Any]:
+    """The JSON Schema of sketches, for one request; narrower than what a sketch may be, so that what fits it compiles.
+
+    Inputs are chosen from what the workflow is given and the step before; prompts are plain words.
+    """
+    models = _models(surroundings)
+    steps = [_tool_step(name, tool, surroundings) for name, tool in _tools(surroundings).items()]
+    if models:
+        steps.append(_prompt_step(models, surroundings))
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Sketch of a workflow",
+        **_object({"steps": {"type": "array", "minItems": 1, "maxItems": _MAX_STEPS, "items": {"anyOf": steps}}}),
+    }
+
+
+def _object(properties: dict[str, Any], optional: Iterable[str] = ()) -> dict[str, Any]:
+    required = [name for name in properties if name not in set(optional)]
+    return {"type": "object", "required": required, "properties": properties, "additionalProperties": False}
+
+
+def _tool_step(name: str, tool: KnownTool, surroundings: Surroundings) -> dict[str, Any]:
+    given = thaw(tool.spec.input_schema)
+    required = given.get("required", [])
+    args = {arg: _argument(schema, surroundings) for arg, schema in given.get("properties", {}).items()}
+    inputs = _object(args, [arg for arg in args if arg not in required])
+    return _object({"id": _ID, "uses": {"const": "tool.call"}, "tool": {"const": name}, "inputs": inputs})
+
+
+def _argument(schema: Any, surroundings: Surroundings) -> Any:
+    """What an argument may be said by: a source whose value it takes, or, where there is none, a value."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    if isinstance(schema, Mapping) and ("enum" in schema or "const" in schema):
+        return schema
+    taken = kinds({"type": kind}) if isinstance(kind, str) else KINDS
+    fitting = [f"input.{name}" for name, shape in _given(surroundings).items() if kinds(shape) <= taken]
+    if kind == "string":
+        fitting.append("previous")
+    return {"enum": fitting} if fitting else schema
+
+
+def _given(surroundings: Surroundings) -> dict[str, Any]:
+    """The fields that the workflow's input surely has."""
+    definition = surroundings.definition
+    schema = {} if definition is None else definition.to_wire()["inputSchema"]
+    if not isinstance(schema, Mapping):
+        return {}
+    properties = schema.get("properties", {})
+    return {name: properties[name] for name in schema.get("required", ()) if name in properties}
+
+
+def _prompt_step(models: list[str], surroundings: Surroundings) -> dict[str, Any]:
+    sources = [*(f"input.{name}" for name in _given(surroundings)), "previous"]
+    inputs = {"type": "array", "items": {"enum": sources}, "minItems": 1, "maxItems": _MAX_INPUTS}
+    properties = {"id": _ID, "uses": {"const": "ai.generate"}, "prompt": _PROMPT, "inputs": inputs}
+    return _object(properties | ({"model": {"enum": models}} if len(models) > 1 else {}))

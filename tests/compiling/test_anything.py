@@ -1,0 +1,119 @@
+"""Whatever is written, compiling it ends: random values, random changes to plans, random expressions and sources."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_executor_workflow.compiling.compiler import WorkflowCompiler
+from harness_executor_workflow.compiling.findings import CODES, place_of
+from harness_executor_workflow.compiling.sources import examine
+from harness_executor_workflow.compiling.tree import parse
+from harness_hookspecs.compiler import Compilation
+from harness_hookspecs.errors import RuleError
+from harness_hookspecs.workflow import Workflow
+from tests.compiling.there import PLANS, rules, surroundings
+
+COMPILER = WorkflowCompiler()
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+ODD: list[Any] = [
+    ..., None, True, 0, 1, 3, 2.0, 10**7, "", "x", "end", "fail", "fetch", "draft", "T1", [], ["fetch"], ["a", "b"], {},
+    {"type": "string"}, {"anyOf": []}, {"type": []}, {"enum": []}, {"properties": {"a": False}}, "{{", "{{ }}",
+    "{{ steps.fetch.output }}", "{{ item }}", "{{ input }}", "steps.review.last", "{{ steps.audit.output[0].output }}",
+    "visit.index == 0", "{{ has(steps.fetch.error) ? 1 : steps['fetch'].output }}", "scan", "audit",
+]  # fmt: skip
+
+
+def judged(source: Any) -> Compilation:
+    """Compile, and hold the answer to what it promises."""
+    found = COMPILER.compile(source, surroundings())
+    errors = [one for one in found.findings if one.severity == "error"]
+    assert found.ok == (not errors)
+    assert (found.lock is None) == (found.workflow_version_id is None) == bool(errors)
+    assert {one.code for one in found.findings} <= set(CODES)
+    assert Compilation.from_json_bytes(found.to_json_bytes()) == found
+    return found
+
+
+def places(value: Any, pointer: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner = [place for key, item in items for place in places(item, (*pointer, key))]
+    return [pointer, *inner] if pointer else inner
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60) | VALUES)
+def test_whatever_comes_is_judged(source: Any) -> None:
+    assert not judged(source).ok
+
+
+@given(st.data())
+def test_a_plan_with_a_few_places_changed_is_judged(data: st.DataObject) -> None:
+    plan = copy.deepcopy(PLANS[data.draw(st.sampled_from(sorted(PLANS)))])
+    for _ in range(data.draw(st.integers(1, 4))):
+        *path, last = data.draw(st.sampled_from(places(plan)))
+        place = plan
+        for part in path:
+            place = place[part]
+        value = data.draw(st.sampled_from(ODD) | VALUES)
+        if value is ...:
+            del place[last]
+        else:
+            place[last] = copy.deepcopy(value)
+    found = judged(plan)
+    for one in found.findings:
+        place = plan
+        for part in place_of(one.path)[:-1]:  # the last one may be what is missing
+            place = place[part]
+    if found.ok:
+        assert found.plan == Workflow.from_wire(json.loads(json.dumps(plan)))
+
+
+ATOMS = st.sampled_from(
+    ["input", "input.ticket_id", "steps.fetch.output.body", "1", "2.5", "'a'", "true", "null", "visit.index", "[1, 2]",
+     "{'a': 1}", "has(input.a)", "size(input)", "input.list.exists(x, x.y == 1)", "x", "input['a']", "r'\\d'", "0x1F"]
+)  # fmt: skip
+EXPRESSIONS = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.builds(lambda left, sign, right: f"{left} {sign} {right}", inner,
+                  st.sampled_from("&& || == != < >= + - * / % in".split()), inner),
+        st.builds(lambda a, b, c: f"{a} ? {b} : {c}", inner, inner, inner),
+        inner.map(lambda one: f"({one})"), inner.map(lambda one: f"!{one}"), inner.map(lambda one: f"-{one}"),
+        inner.map(lambda one: f"({one}).a"), inner.map(lambda one: f"({one})[0]"),
+        inner.map(lambda one: f"string({one})"), inner.map(lambda one: f"[1].map(y, {one})"),
+    ),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@given(EXPRESSIONS)
+def test_what_the_engine_can_read_the_compiler_can_read_too(text: str) -> None:
+    try:
+        rules().compile(text, roots=("input", "steps", "visit", "x"))
+    except RuleError:
+        return
+    parse(text)
+
+
+@given(EXPRESSIONS.flatmap(lambda text: st.permutations(list(text)).map("".join)) | st.text(max_size=40))
+def test_an_expression_is_read_or_refused(text: str) -> None:
+    refused = None
+    try:
+        parse(text)
+    except RuleError as error:
+        refused = error.code
+    assert refused is None or refused in CODES
+
+
+@given(st.text(max_size=80) | st.text("()[]{}:,.\n\t '\"abcif el=+-*~lambda#\\", max_size=120))
+def test_a_source_is_read_or_refused(source: str) -> None:
+    assert all(one["code"] in CODES for one in examine(source, ["a.b"]))
