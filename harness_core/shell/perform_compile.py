@@ -21,7 +21,7 @@ from .surroundings import surroundings_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness_hookspecs.compiler import Compilation, Compiler
+    from harness_hookspecs.compiler import Compilation
 
     from .redaction import Redactor
     from .session_parts import SessionParts
@@ -111,7 +111,7 @@ def _compile(executor: Compiles, stage: StagePlan, asked: tuple[Any, str, Any], 
     from harness_hookspecs.compiler import Compilation
 
     document, form, definition = asked
-    compiler: Compiler = executor.compiler
+    compiler = executor.compiler()
     around = surroundings_of(stage, site.parts, site.ports.processes, definition)
     done = compiler.expand(document, around) if form == "sketch" else compiler.compile(document, around)
     if not isinstance(done, Compilation):
@@ -150,7 +150,7 @@ def _compare(version: Mapping[str, Any], visit: Visit, stage: StagePlan, site: C
     if done.value.lock is None:
         changes = [_change(str(one.code), None, one.message) for one in done.value.findings if one.severity == "error"]
     else:
-        found = attempt(executor.compiler.drift, before, done.value.lock, what="the compiler")
+        found = attempt(lambda: executor.compiler().drift(before, done.value.lock), what="the compiler")
         if found.error is not None:
             raise found.error
         changes = [_change(one.what, one.before, one.now) for one in found.value or ()]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol
 
 from pydantic import StringConstraints
 
@@ -15,7 +15,6 @@ from .workflow import Limits, Permissions, PlanFinding, Workflow, WorkflowDefini
 __all__ = [
     "Compilation",
     "Compiler",
-    "Compiles",
     "Difference",
     "KnownModel",
     "KnownTool",
@@ -187,11 +186,3 @@ class Compiler(Protocol):
 
     def sketch_schema(self, surroundings: Surroundings) -> Mapping[str, Any]:
         """The JSON Schema of sketches, likewise."""
-
-
-@runtime_checkable
-class Compiles(Protocol):
-    """An executor that runs plans, and has the compiler that they are checked by."""
-
-    def compiler(self) -> Compiler:
-        """The compiler; it keeps nothing, so each call may give another one."""

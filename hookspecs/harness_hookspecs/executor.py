@@ -182,9 +182,8 @@ class Executor(Protocol):
 class Compiles(Protocol):
     """An executor that may ask for ``Compile``."""
 
-    @property
     def compiler(self) -> "Compiler":
-        """Who checks its plans; it may take its time, and is called in a thread of its own."""
+        """Who checks its plans; it keeps nothing, may take its time, and is called in a thread of its own."""
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness_hookspecs.errors import HarnessError, IllegalMove, ValidationFailed
 from harness_hookspecs.executor import (
+    Compile,
     ExternalEvent,
     Fail,
     Finish,
@@ -20,7 +21,7 @@ from harness_hookspecs.rules import Rules
 from harness_hookspecs.value import thaw
 from harness_hookspecs.workflow import Workflow
 
-from .running.program import Program, program_of, version_of
+from .running.program import Program, program_of
 from .running.run import apply, end_of, next_asks, start
 from .stage import check_limits, given_to, identity_of
 
@@ -30,13 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["WorkflowExecutor"]
 
 _KEPT_PROGRAMS: Final = 16
+_CHECK: Final = "check"
+"""The name of the first request; a step's has a number behind its path."""
 
 
 class WorkflowExecutor:
     """Runs the plan that its stage names.
 
-    ``S`` is ``{prefix, plan, version, run}`` or, where nothing can be run, ``{end}``; plain JSON. What is derived from
-    a plan, and what was asked, is kept beside it and made again where it is missing.
+    ``S`` is ``{prefix, unchecked, given}`` until the plan is checked, then ``{prefix, plan, version, run}`` or, where
+    nothing can be run, ``{end}``; plain JSON. What is derived from a plan, and what was asked, is kept beside it and made
+    again where it is missing.
 
     Args:
         rules: Gives the engine of the session; it is asked for when the first plan is run.
@@ -48,29 +52,19 @@ class WorkflowExecutor:
         self._asked: dict[str, tuple[Any, Request]] = {}
 
     def compiler(self) -> Compiler:
-        """What plans are checked by; see :class:`harness_hookspecs.compiler.Compiles`."""
+        """What plans are checked by; see :class:`harness_hookspecs.executor.Compiles`."""
         from .compiling.compiler import WorkflowCompiler
 
         return WorkflowCompiler()
 
     def start(self, stage_input: StageInput) -> Any:
-        """The first steps are open; or the end, for a stage without a plan or with one that cannot be run here."""
+        """The plan is to be checked first; or the end, for a stage without a plan."""
         document = thaw(stage_input.plan)
         if document is None:
             message = f"Stage {stage_input.stage} runs plans and has none; give it one under the key plan."
             return {"end": {"code": "workflow.no_plan", "message": message}}
-        try:
-            version = version_of(document)
-            program = self._program(version, document)
-            check_limits(program.plan)
-            given = given_to(program.plan, stage_input)
-        except HarnessError as error:
-            code = "workflow.invalid_plan" if isinstance(error, ValidationFailed) else error.code
-            return {"end": {"code": code, "message": f"The plan cannot be run: {error}"}}
-        prefix = identity_of(stage_input)
-        about = {"id": f"{stage_input.stage}.visit[{stage_input.visit_index}]", "attempt": stage_input.attempt}
-        run = start(program, given, run=about, seed=f"{version}|{prefix}")
-        return {"prefix": prefix, "plan": document, "version": version, "run": run}
+        given = {name: value for name, value in stage_input.to_wire().items() if name != "plan"}
+        return {"prefix": identity_of(stage_input), "unchecked": document, "given": given}
 
     def apply(self, state: Any, outcome: Outcome) -> Any:
         """The state after one outcome; what comes late changes nothing.
@@ -82,12 +76,34 @@ class WorkflowExecutor:
         if not prefix or not outcome.request_id.startswith(prefix):
             message = f"Nothing was asked under the id {outcome.request_id}."
             raise IllegalMove(message, code="executor.unknown_request")
+        if outcome.request_id == prefix + _CHECK:
+            return self._checked(state, outcome) if "unchecked" in state else state
         program = self._program(state["version"], state["plan"])
         told = outcome.model_copy(update={"request_id": outcome.request_id.removeprefix(prefix)})
         return {**state, "run": apply(program, state["run"], told)}
 
+    def _checked(self, state: Any, outcome: Outcome) -> Any:
+        """The first steps are open; or the end, for a plan that was refused or that cannot be run here."""
+        prefix = state["prefix"]
+        if not outcome.ok:
+            return {"prefix": prefix, "end": {name: outcome.error[name] for name in ("code", "message")}}
+        plan, version = thaw(outcome.value["plan"]), outcome.value["workflowVersionId"]
+        stage_input = StageInput.from_wire(state["given"])
+        try:
+            program = self._program(version, plan)
+            check_limits(program.plan)
+            given = given_to(program.plan, stage_input)
+        except HarnessError as error:
+            code = "workflow.invalid_plan" if isinstance(error, ValidationFailed) else error.code
+            return {"prefix": prefix, "end": {"code": code, "message": f"The plan cannot be run: {error}"}}
+        about = {"id": f"{stage_input.stage}.visit[{stage_input.visit_index}]", "attempt": stage_input.attempt}
+        run = start(program, given, run=about, seed=f"{version}|{prefix}")
+        return {"prefix": prefix, "plan": plan, "version": version, "run": run}
+
     def next(self, state: Any) -> tuple[Request, ...]:
         """Everything that is open, then ``Finish`` or ``Fail``."""
+        if "unchecked" in state:
+            return (Compile(request_id=state["prefix"] + _CHECK, document=state["unchecked"]),)
         end = state["end"] if "end" in state else end_of(state["run"])
         if end is None:
             return self._open(state)

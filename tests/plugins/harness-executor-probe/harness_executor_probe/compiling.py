@@ -103,7 +103,9 @@ def _named(lock: VersionLock) -> dict[str, str]:
 class Compiling:
     """Compile, call a role, end. ``S`` is ``{given, version, called}``."""
 
-    compiler = ProbeCompiler()
+    def compiler(self) -> ProbeCompiler:
+        """See there."""
+        return ProbeCompiler()
 
     def start(self, stage_input: StageInput) -> Any:
         """Nothing is compiled yet."""
