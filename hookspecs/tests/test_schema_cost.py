@@ -122,6 +122,7 @@ OF_VALUES: Mapping[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
     "lists": (
         lambda: {"items": {"enum": [[0] * 500 + [at] for at in range(2_000)]}}, lambda: [[0] * 500] * 3_000, REFUSED,
     ),
+    "what it would name": (lambda: {"items": {"const": "x" * 900_000}}, lambda: [1] * 3_000, "['const']"),
     "words": (lambda: {"items": {"enum": WORDS}}, lambda: WORDS * 9, "[]"),
     "properties of those in place of others": (
         lambda: chain("ref", 200, {"properties": {word: {"$ref": "#"} for word in WORDS[:9_000]}}), dict, REFUSED,

@@ -45,6 +45,7 @@ _MAX_TOLD: Final = 1_000_000  # looks, each as long as the way to it; all messag
 # No way is longer than 700 so: a value has a part for each level, and each subschema on the way is two looks or more.
 # Of messages of alternatives, which are in each other, a stack of 8 MiB holds some 4,000.
 _MAX_BYTES: Final = 8_000_000  # of values in messages
+_MAX_NAMED: Final = 64 << 20  # of those of the schema; the library keeps three copies of each
 _NAMED_BY_KIND: Final = frozenset({"falseSchema", "pattern"})  # their place in the schema may end with a name
 _REFERS: Final = re.compile(rb'\$(?:dynamicR|r)ef"|"unevaluated')  # such ask for more than they say
 _PATTERN: Final = re.compile(rb'"pattern(?:Properties)?"')
@@ -249,7 +250,8 @@ def _first(compiled: CompiledSchema, value: Any) -> list[ValidationError]:
 
 def _is_tellable(cost: Cost, value: Any, depth: int) -> bool:
     parts, looks, way = _measured(value)[0], _at_depth(cost.looks, depth), cost.chain * (depth + 1)
-    return parts * looks * (8 + way) <= _MAX_TOLD and _size(value) * looks <= _MAX_BYTES
+    named = parts * _at_depth(cost.named, depth) << 10
+    return parts * looks * (8 + way) <= _MAX_TOLD and _size(value) * looks <= _MAX_BYTES and named <= _MAX_NAMED
 
 
 def _at_depth(looks: tuple[int, ...], depth: int) -> int:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.kit.schema_graph import Part, SchemaGraph, TooComplex, standard_references
 from harness_hookspecs.kit.strict import MAX_WRITE_DEPTH
 
@@ -45,6 +46,8 @@ class Cost(NamedTuple):
         looks: How often each part of a value is looked at, at most: item ``n`` for a value of depth ``n``, the last
             item for all that are deeper.
         patterns: How many patterns each character is held to, at most, by depth as ``looks``.
+        named: How many KiB of values of the schema (``const``, ``enum``) what is wrong with each part may name, at most,
+            by depth as ``looks``.
         all_patterns: How many patterns there are.
         patterned: The properties of a value which patterns are held to, or to what is below them; None: it is to all.
         until_choice: How many levels of a value are passed, at least, until there are alternatives (``anyOf``,
@@ -56,6 +59,7 @@ class Cost(NamedTuple):
     chain: int
     looks: tuple[int, ...]
     patterns: tuple[int, ...]
+    named: tuple[int, ...]
     all_patterns: int
     patterned: frozenset[str | int] | None
     until_choice: int | None
@@ -96,15 +100,16 @@ def schema_cost(schema: Mapping[str, Any]) -> Cost | TooComplex:
     if isinstance(chain, TooComplex):
         return chain
     again = _again(graph.parts, order)
-    looks = _grown(graph.parts, order, again, _own_looks)
-    if isinstance(looks, TooComplex):
-        return looks
-    has_patterns = any(map(_own_patterns, graph.parts))
-    patterns = _grown(graph.parts, order, again, _own_patterns) if has_patterns else _Grown((0,), MAX_WRITE_DEPTH)
-    if isinstance(patterns, TooComplex):
-        return patterns
+    found: list[_Grown] = []
+    for own in _UNITS:
+        has_any = any(map(own, graph.parts))
+        grown = _grown(graph.parts, order, again, own) if has_any else _Grown((0,), MAX_WRITE_DEPTH)
+        if isinstance(grown, TooComplex):
+            return grown
+        found.append(grown)
+    looks, patterns, named = (one.by_depth for one in found)
     return Cost(
-        min(looks.levels, patterns.levels, MAX_LINKS // chain), chain, looks.by_depth, patterns.by_depth,
+        min(MAX_LINKS // chain, *(one.levels for one in found)), chain, looks, patterns, named,
         sum(len(_patterns(part)) for part in graph.parts), _patterned(graph.parts),
         _until_choice(graph.parts), tuple(graph.unresolved),
     )  # fmt: skip
@@ -132,7 +137,7 @@ def _in_place(
         inner += sum(max((looks[one] for one in options), default=0) for options in part.one_of)
         looks[number] = own(part) + again[number] * inner
         if looks[number] > MAX_LOOKS:
-            return TooComplex(f"has more than {MAX_LOOKS:,} ways to look at one value", part.where)
+            return TooComplex(f"has more than {MAX_LOOKS:,} {_UNITS[own]}", part.where)
     return looks
 
 
@@ -166,6 +171,17 @@ def _own_patterns(part: Part) -> int:
 def _patterns(part: Part) -> list[str]:
     named, own = part.schema.get("patternProperties"), part.schema.get("pattern")
     return [*(named if isinstance(named, dict) else ()), *([own] if isinstance(own, str) else ())]
+
+
+def _own_named(part: Part) -> int:
+    return len(dumps([part.schema.get("const"), part.schema.get("enum")])) >> 10
+
+
+_UNITS: Final[Mapping[Callable[[Part], int], str]] = {
+    _own_looks: "ways to look at one value",
+    _own_patterns: "patterns for one value",
+    _own_named: "KiB to name in what is wrong with one value",
+}
 
 
 def _inmost_first(parts: list[Part]) -> list[int] | TooComplex:
