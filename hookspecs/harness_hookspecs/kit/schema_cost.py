@@ -46,8 +46,8 @@ class Cost(NamedTuple):
         looks: How often each part of a value is looked at, at most: item ``n`` for a value of depth ``n``, the last
             item for all that are deeper.
         patterns: How many patterns each character is held to, at most, by depth as ``looks``.
-        named: How many KiB of values of the schema (``const``, ``enum``) what is wrong with each part may name, at most,
-            by depth as ``looks``.
+        named: How many KiB of the schema's own values (``const``, ``enum``) faults of each part may name, at most, by
+            depth as ``looks``.
         all_patterns: How many patterns there are.
         patterned: The properties of a value which patterns are held to, or to what is below them; None: it is to all.
         until_choice: How many levels of a value are passed, at least, until there are alternatives (``anyOf``,
