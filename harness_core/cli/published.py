@@ -22,6 +22,7 @@ SOURCES: Final = (
     "harness_core.cli.diff_documents:schemas",
     "harness_core.cli.db_documents:schemas",
     "harness_core.cli.prompt_documents:schemas",
+    "harness_core.cli.plan_documents:schemas",
     "harness_core.cli.plugin_documents:schemas",
     "harness_core.cli.quickstart_document:schemas",
     "harness_core.cli.wire_types:schemas",

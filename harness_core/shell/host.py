@@ -652,6 +652,15 @@ class Host:
 
         return views.diff(self.store, self.find(session_id), self.find(other))
 
+    def check_plan(self, source: bytes, *, stage: str | None = None, sketch: bool = False) -> Mapping[str, Any]:
+        """Check a plan (LWIR), or the sketch of one, for a stage; gives ``harness.plan_check/1`` (``check_plan``).
+
+        Whatever is wrong with the plan is a finding. Nothing is run, written or registered.
+        """
+        from .plan_check import check_plan
+
+        return check_plan(source, self._opened, self._parts(), stage=stage, sketch=sketch)
+
     def verify(self, session_id: str) -> Mapping[str, Any]:
         """Prove a session's log: chain, head, copied head, content and prompt hashes, and what the anchor keeps.
 
