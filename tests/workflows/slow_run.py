@@ -83,18 +83,36 @@ class SlowLevel:
             if self.is_back(edge):
                 between = {one for one in self._after(edge[2], everything) if edge[1] in self._after(one, everything)}
                 loops.append((between | {edge[1], edge[2]}, [edge]))
-        changed = True
-        while changed:
-            changed = False
-            for one, other in itertools.combinations(loops, 2):
-                nested = one[0] < other[0] or other[0] < one[0]
-                if one[0] & other[0] and not nested:
-                    loops.remove(one)
-                    loops.remove(other)
-                    loops.append((one[0] | other[0], one[1] + other[1]))
-                    changed = True
-                    break
+        while (merged := self._merged(loops)) is not None:
+            loops = merged
         return sorted(loops, key=lambda loop: len(loop[0]))
+
+    def _merged(self, loops: list[Any]) -> list[Any] | None:
+        """The loops with some of them made one, while there is a reason to."""
+        for one, other in itertools.combinations(loops, 2):
+            nested = one[0] < other[0] or other[0] < one[0]
+            if one[0] & other[0] and not nested:
+                rest = [loop for loop in loops if loop is not one and loop is not other]
+                return [*rest, (one[0] | other[0], one[1] + other[1])]
+        for scope in (set(self.steps), *(steps for steps, _ in loops)):
+            inner = [loop for loop in loops if loop[0] < scope]
+            largest = [loop for loop in inner if not any(loop[0] < other[0] for other in inner)]
+            for loop in largest:
+                onwards, backwards = (self._spread(loop[0], scope, largest, way) for way in ((1, 2), (2, 1)))
+                both = onwards & backwards
+                if both != loop[0]:
+                    within = [other for other in largest if other[0] <= both]
+                    rest = [other for other in loops if other not in within]
+                    return [*rest, (both, [edge for other in within for edge in other[1]])]
+        return None
+
+    def _spread(self, start: set[str], scope: set[str], loops: list[Any], way: tuple[int, int]) -> set[str]:
+        """All that is reached by edges that do not lead back; of a loop that is reached, all of it."""
+        found = set(start)
+        for _ in self.plans:
+            steps = {e[way[1]] for e in self.edges if not self.is_back(e) and e[way[0]] in found and e[way[1]] in scope}
+            found |= steps.union(*(loop for loop, _ in loops if loop & steps))
+        return found
 
     def live(self, edge: tuple[str, str, str]) -> bool:
         source = self.steps[edge[1]]

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_executor_workflow.plan.graph import Edge, components, cycles, edges_of, graph_of
-from harness_hookspecs.kit import codec
+from harness_executor_workflow.plan.graph import Edge, Graph, components, cycles, edges_of, graph_of
 from harness_hookspecs.workflow import DecisionStep, Step, ToolCallStep
 
 TOOL: dict[str, Any] = {"with": {"tool": "t"}, "output": {"mode": "json"}}
@@ -81,6 +80,24 @@ def test_loops_that_overlap_are_one_and_what_follows_in_it_is_visited_again() ->
     assert bodies == {"t": {"t", "d", "x", "e"}, "d": {"d", "x", "e"}}
 
 
+def test_what_lies_between_two_parts_of_a_loop_is_part_of_it() -> None:
+    steps = [
+        work("a"), work("way", "a"), work("b"),
+        choose("d", "a", "b", to=("a", "e")), choose("e", "way", to=("b", "end")),
+    ]  # fmt: skip
+    [loop] = graph_of(steps).loops
+    assert loop.steps == {"a", "way", "b", "d", "e"}
+
+
+def test_loops_that_each_lead_to_the_other_are_one() -> None:
+    steps = [
+        work("a"), work("b"),
+        choose("x", "a", "b", to=("a", "end")), choose("y", "b", "a", to=("b", "end")),
+    ]  # fmt: skip
+    [loop] = graph_of(steps).loops
+    assert loop.steps == {"a", "b", "x", "y"}
+
+
 def test_a_loop_entered_from_outside_begins_there() -> None:
     steps = [
         work("a"), work("c", "a"), choose("again", "c", to=("b", "end")), work("b"), choose("d", "b", to=("a", "end")),
@@ -142,4 +159,16 @@ def test_without_the_back_edges_there_is_no_cycle_and_loops_lie_within_each_othe
     for one in graph.loops:
         for other in graph.loops:
             assert one is other or not one.steps & other.steps or one.steps < other.steps or other.steps < one.steps
-    assert codec.dumps([sorted(loop.steps) for loop in graph.loops])
+    assert not cycles(graph.ids, waits(graph))
+
+
+def waits(graph: Graph) -> list[Edge]:
+    """Who waits for whom: for what leads to it, and for all of a loop that this leaves."""
+    left = [
+        Edge(step, edge.target, edge.kind)
+        for edge in graph.forward
+        for loop in graph.loops
+        if edge.source in loop.steps and edge.target not in loop.steps
+        for step in sorted(loop.steps)
+    ]
+    return [*graph.forward, *left]

@@ -5,15 +5,18 @@ A level is the plan itself or the body of a ``parallel`` step. Nothing here call
 An edge leads from what must have settled to what may then begin: ``needs``, a ``decision``'s targets, the target of a
 ``failure``. An edge is a back-edge when its source cannot start before its target has; where neither of two steps has
 to be first, the one that can start earlier is. Without its back-edges the graph has no cycle.
-A loop is what lies between the two steps of a back-edge on any way; loops that overlap, none holding the other, are
-one. When a back-edge is taken, its target and what follows it within the loop get a new visit. Whatever leads out of a
-loop waits until all of it has settled and none of its back-edges is taken.
+
+A loop is what lies between the two steps of a back-edge on any way. Loops that overlap, none holding the other, are
+one, and so are loops that each lead to the other, with what lies between. When a back-edge is taken, its target and
+what follows it within the loop get a new visit. Whatever leads out of a loop waits until all of it has settled and none
+of its back-edges is taken; nothing waits for itself so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import combinations
 from typing import Final, Literal, NamedTuple
 
 from harness_hookspecs.workflow import DecisionStep, Step
@@ -190,27 +193,59 @@ def _back_edges(starts: _Starts, edges: Sequence[Edge]) -> frozenset[Edge]:
     return frozenset(found | tied)
 
 
+_Region = tuple[frozenset[str], frozenset[Edge]]
+"""The steps of a loop and its back-edges."""
+
+
 def _loops(ids: Sequence[str], forward: Sequence[Edge], back: frozenset[Edge]) -> tuple[Loop, ...]:
     after, before = _neighbours(ids, forward), _neighbours(ids, forward, reverse=True)
-    found: list[tuple[frozenset[str], frozenset[Edge]]] = []
+    found: list[_Region] = []
     for edge in sorted(back):
         between = _reached(edge.target, after) & _reached(edge.source, before)
-        steps, edges = between | {edge.source, edge.target}, frozenset({edge})
-        while (other := next((one for one in found if _entangled(steps, one[0])), None)) is not None:
-            found.remove(other)  # what has grown may be entangled with what stood apart before
-            steps, edges = steps | other[0], edges | other[1]
-        found.append((steps, edges))
-    found.sort(key=lambda one: (len(one[0]), sorted(one[0])))
+        found.append((between | {edge.source, edge.target}, frozenset({edge})))
+    while (group := _overlapping(found) or _mutual(ids, forward, found)) is not None:
+        together, between = group
+        found = [region for region in found if region not in together]
+        steps = between.union(*(steps for steps, _ in together))
+        found.append((steps, frozenset[Edge]().union(*(edges for _, edges in together))))
+    found.sort(key=lambda region: (len(region[0]), sorted(region[0])))
     return tuple(Loop(steps, _bodies(steps, edges, forward)) for steps, edges in found)
+
+
+def _overlapping(found: Sequence[_Region]) -> tuple[list[_Region], frozenset[str]] | None:
+    """Two loops that share steps, and neither holds the other."""
+    for one, other in combinations(found, 2):
+        if one[0] == other[0] or (one[0] & other[0] and one[0] - other[0] and other[0] - one[0]):
+            return [one, other], frozenset()
+    return None
+
+
+def _mutual(
+    ids: Sequence[str], forward: Sequence[Edge], found: Sequence[_Region]
+) -> tuple[list[_Region], frozenset[str]] | None:
+    """Loops side by side that each lead to the other, or one that leads to itself, with what lies between.
+
+    What leaves a loop waits for all of it, so each would wait for the other.
+    """
+    for scope in (frozenset(ids), *(steps for steps, _ in found)):
+        inner = [region for region in found if region[0] < scope]
+        outermost = [region for region in inner if not any(region[0] < other[0] for other in inner)]
+        name = {step: min(steps) for steps, _ in outermost for step in steps}
+        contracted = [
+            Edge(name.get(edge.source, edge.source), name.get(edge.target, edge.target), edge.kind)
+            for edge in forward
+            if {edge.source, edge.target} <= scope
+        ]
+        outside = [edge for edge in contracted if edge.source != edge.target]
+        for circle in cycles(sorted({name.get(step, step) for step in scope}), outside):
+            together = [region for region in outermost if min(region[0]) in circle]
+            return together, circle
+    return None
 
 
 def _bodies(steps: frozenset[str], edges: frozenset[Edge], forward: Sequence[Edge]) -> dict[Edge, frozenset[str]]:
     within = _neighbours(sorted(steps), forward)
     return {edge: _reached(edge.target, within) for edge in sorted(edges)}
-
-
-def _entangled(one: frozenset[str], other: frozenset[str]) -> bool:
-    return one == other or bool(one & other and one - other and other - one)
 
 
 def _reached(start: str, following: Mapping[str, Sequence[str]]) -> frozenset[str]:
