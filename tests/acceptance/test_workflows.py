@@ -131,6 +131,7 @@ def test_branches_of_a_plan_run_side_by_side_and_join(play: Any) -> None:
     assert document["status"] == "completed", document["failure"]
     assert text_of(session) == "all great"
     paths = {one["stepPath"] for one in session.payloads("harness.execute_step.succeeded")}
+    assert all(session.host.replay("@last", mode)["equal"] for mode in ("full", "simulate", "skip-inference"))
     names = ("ann", "bob", "cy")
     assert paths == {f"each[{name}].{step}" for name in names for step in ("greet", "praise")} | {"sum", "last"}
 

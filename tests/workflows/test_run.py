@@ -136,6 +136,15 @@ def test_a_loop_visits_its_steps_again_and_what_follows_waits_for_its_end() -> N
     assert run.through() == {"output": None}
 
 
+def test_who_needs_a_loop_and_something_else_waits_for_both() -> None:
+    run = Run(
+        [tool("a", maxVisits=2), choose("d", "a", to=("a", "end"), maxVisits=2), tool("c"), tool("side", "a", "c")]
+    )
+    run.hear("a.visit[0]#1").hear("c#1")
+    assert list(run.asks) == ["d.visit[0]#1"]
+    assert list(run.hear("d.visit[0]#1", "end").asks) == ["side#1"]
+
+
 def test_more_visits_than_a_step_may_have_fail_the_run() -> None:
     end = Run(loop(2)).through({"d": "a", "d.visit[0]": "a", "d.visit[1]": "a"})
     assert end["error"]["code"] == "max_visits_exceeded"
