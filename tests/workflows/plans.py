@@ -40,22 +40,25 @@ def plans(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def levels(draw: st.DrawFn, depth: int, prefix: str) -> list[Any]:
-    """The steps of one level; edges lead to later steps, but for those of decisions."""
+    """The steps of one level; edges lead to later steps, but for decisions that lead back to what they come from."""
     count = draw(st.integers(1, 6 if depth == 0 else 3))
     names = [f"{prefix}{number}" for number in range(count)]
     visits = draw(st.sampled_from((1, 2, 3)))
     steps: list[Any] = []
     above: dict[str, set[str]] = {}  # of each step all that has settled before it begins
+    first: dict[str, set[str]] = {}  # of each step all without which it cannot start
     routed: dict[str, list[str]] = {name: [] for name in names}
     for number, name in enumerate(names):
         needs = draw(st.lists(st.sampled_from(names[:number]), unique=True, max_size=2)) if number else []
         sources = [*needs, *routed[name]]
         above[name] = set(sources).union(*(above[source] for source in sources))
+        ways = [first[source] for source in routed[name]]
+        first[name] = {name}.union(*(first[need] for need in needs), set.intersection(*ways) if ways else set())
         seen = {step["id"]: step for step in steps if step["id"] in above[name]}
         later = names[number + 1 :]
         uses = draw(st.sampled_from(["tool.call", "tool.call", "decision", "wait", *(["parallel"] * (depth < 2))]))
         if uses == "decision":
-            earlier = [one for one in [*names[:number], name] if one == name or one in above[name]]
+            earlier = sorted(first[name])
             step = draw(choosing(name, [*later, "end"], earlier if visits > 1 else []))
         elif uses == "wait":
             step = {"id": name, "uses": "wait", "with": {"durationMs": 5}}

@@ -189,6 +189,18 @@ def test_a_failure_that_leads_somewhere_counts_as_a_skip_for_the_join() -> None:
     assert well.log == ["a#1", "join#1", "only_a#1"]
 
 
+def test_a_visit_that_goes_well_has_no_error_of_the_one_before() -> None:
+    steps = [
+        tool("a", maxVisits=2, onFailure={"to": "b"}),
+        tool("b", maxVisits=2),
+        choose("d", "a", "b", to=("a", "c"), maxVisits=2),
+        tool("c", args={"error": "{{ has(steps.a.error) }}"}),
+    ]
+    run = Run(steps)
+    run.hear("a.visit[0]#1", Failure()).hear("b.visit[0]#1").hear("d.visit[0]#1", "a").hear("a.visit[1]#1")
+    assert run.hear("d.visit[1]#1", "c").asks["c#1"]["task"]["step"]["with"]["args"] == {"error": False}
+
+
 def test_a_fallback_that_needs_what_it_replaces_runs() -> None:
     run = Run([tool("a", onFailure={"to": "b"}), tool("b", "a")])
     run.through({"a": Failure()})

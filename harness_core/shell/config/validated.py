@@ -15,7 +15,7 @@ from harness_core.settings.paths import ConfigPath, format_path
 from harness_core.settings.policies import PoliciesSettings
 from harness_core.settings.problems import Problem
 from harness_core.settings.schemas import MODELS
-from harness_core.settings.stages import StagesSettings
+from harness_core.settings.stages import Stage, StagesSettings
 from harness_core.settings.tools import ToolEntry, ToolsSettings
 from harness_hookspecs.errors import PluginError
 from harness_hookspecs.kit.json_schema import SchemaFault, compiled_schema, faults
@@ -38,6 +38,9 @@ _LATER = (
     ("harness", "anchor"), ("harness", "engine"), ("harness", "run", "max_requests"), ("harness", "run", "park_after_sec"),
 )  # fmt: skip
 """File and keys of each setting that came when sessions had been recorded without it."""
+
+_LATER_OF_STAGES = ("plan",)
+"""The same of each stage."""
 
 
 @attrs.frozen
@@ -66,6 +69,10 @@ class Six:
                 settings, written = getattr(settings, name), written[name]
             if getattr(settings, key) == type(settings).model_fields[key].default:
                 del written[key]
+        for stage in document["stages"]["stages"].values():
+            for key in _LATER_OF_STAGES:
+                if stage[key] == Stage.model_fields[key].default:
+                    del stage[key]
         return document
 
 

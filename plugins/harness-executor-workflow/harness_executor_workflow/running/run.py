@@ -104,10 +104,6 @@ def _moved(move: Move) -> dict[str, Any]:
     """Do all that follows, to the end of the run if it has come."""
     _work(move)
     root = _frame(move, "root")
-    if move.state["over"] and not root.state["failed"]:
-        root.state["failed"] = {**move.state["over"], "stepPath": "", "visitIndex": 0, "attempt": 1}
-        stop(move, root)
-        _work(move)
     if root.state["over"] and move.state["result"] is None:
         move.state["result"] = _result(move, root)
         if move.program.last is not None:
@@ -149,8 +145,6 @@ def _result(move: Move, root: Frame) -> dict[str, Any]:
 
 
 def _told(failed: Mapping[str, Any]) -> str:
-    if not failed["stepPath"]:
-        return str(failed["message"])
     where = f"Step {failed['stepPath']} (visit {failed['visitIndex']}, attempt {failed['attempt']})"
     return f"{where} failed: {failed['message']}"
 
