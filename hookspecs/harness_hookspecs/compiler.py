@@ -170,6 +170,9 @@ class Compiler(Protocol):
 
         Returns:
             The plan, or every finding of the first phase that has any. Whatever is wrong with the source is a finding.
+
+        Raises:
+            PluginError: ``plugin.no_trial``: the child process of ``surroundings.trial`` does not start.
         """
 
     def expand(self, sketch: Any, surroundings: Surroundings) -> Compilation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import given
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from harness_executor_workflow.compiling.compiler import WorkflowCompiler
 from harness_executor_workflow.compiling.findings import CODES, place_of
+from harness_executor_workflow.compiling.judge import Flaw, Judge
+from harness_executor_workflow.compiling.shapes import kinds, kinds_of_value
 from harness_executor_workflow.compiling.sources import examine
 from harness_executor_workflow.compiling.tree import parse
 from harness_hookspecs.compiler import Compilation
@@ -102,6 +105,63 @@ def test_what_the_engine_can_read_the_compiler_can_read_too(text: str) -> None:
     except RuleError:
         return
     parse(text)
+
+
+ITEMS = [{"name": "b", "size": 2}, {"name": "c"}]
+GIVEN: dict[str, Any] = {"title": "a", "items": ITEMS, "count": 3, "share": 0.5, "on": True}
+GIVEN_SCHEMA = {"type": "object", "required": list(GIVEN), "properties": {
+    "title": {"type": "string"}, "count": {"type": "integer"}, "share": {"type": "number"}, "on": {"type": "boolean"},
+    "items": {"type": "array", "items": {"type": "object", "required": ["name"], "properties": {
+        "name": {"type": "string"}, "size": {"type": "integer"}}}}}}  # fmt: skip
+TYPED = st.recursive(
+    st.sampled_from(
+        ["input.title", "input.count", "input.share", "input.on", "input.items", "input.items[0]",
+         "input.items[1].size", "input.items[0].name", "1", "2.0", "'a'", "true", "null", "[1, 2.5]",
+         "{'a': input.count}", "has(input.items)"]
+    ),
+    lambda inner: st.one_of(
+        st.builds(lambda left, sign, right: f"({left}) {sign} ({right})", inner,
+                  st.sampled_from("&& || == != < >= + - * / % in".split()), inner),
+        st.builds(lambda a, b, c: f"({a}) ? ({b}) : ({c})", inner, inner, inner),
+        st.builds(lambda of, macro, body: f"({of}).{macro}(x, {body})", inner,
+                  st.sampled_from("all exists exists_one filter map".split()),
+                  st.sampled_from(["x", "true", "x.name", "x.size > 1", "input.title", "x == 1"])),
+        st.builds(lambda call, of: f"{call}({of})", st.sampled_from("! - size string int double bool".split()), inner),
+        inner.map(lambda one: f"({one})[0]"), inner.map(lambda one: f"({one}).name"), inner.map(lambda one: f"[{one}]"),
+        inner.map(lambda one: f"({one}).startsWith('a')"),
+    ),
+    max_leaves=6,
+)  # fmt: skip
+
+
+class Given:
+    """The scene of a plan without steps."""
+
+    roots: Mapping[str, Any] = {"input": GIVEN_SCHEMA}
+
+    def step(self, step: str) -> Flaw | None:
+        return Flaw("ref.unknown_step", step)
+
+    def steps(self) -> list[str]:
+        return []
+
+    def accessor(self, step: str, accessor: str) -> Any:
+        raise NotImplementedError
+
+    def unset(self, step: str, accessor: str, facts: Any) -> Flaw | None:
+        raise NotImplementedError
+
+
+@given(TYPED)
+def test_a_value_is_of_the_type_that_was_known_before(text: str) -> None:
+    try:
+        value = rules().compile(text, roots=("input",)).evaluate({"input": GIVEN})
+    except RuleError:
+        return
+    judge = Judge(Given())
+    shape = judge.shape(parse(text))
+    assert kinds_of_value(value) <= kinds(shape), (value, shape)
+    assert all(one.is_warning for one in judge.flaws), judge.flaws  # what has a value reads nothing that is not there
 
 
 @given(EXPRESSIONS.flatmap(lambda text: st.permutations(list(text)).map("".join)) | st.text(max_size=40))

@@ -246,7 +246,6 @@ def test_a_plan_that_does_not_fit_in_is_refused_with_its_code(
     assert not found.ok
 
 
-@pytest.mark.req("A-10")
 @pytest.mark.parametrize(("code", "source"), LETTERS, ids=ids(LETTERS))
 def test_what_is_no_plan_at_all_is_a_finding_and_nothing_else(code: str, source: Any) -> None:
     found = COMPILER.compile(source, surroundings())

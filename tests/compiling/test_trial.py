@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness_executor_workflow.compiling.phases import compile_plan
+from harness_hookspecs.errors import PluginError
 from tests.compiling.there import PLANS, changed, surroundings, trial
 from tests.compiling.there import rules as usual_rules
 
@@ -31,7 +32,7 @@ def test_a_plan_that_harms_nobody_passes_through_the_child(name: str) -> None:
 @pytest.mark.parametrize(
     ("misfortune", "told"),
     [("segfault", "signal 11"), ("kill", "signal 9"), ("exit", "exit code 0"), ("hang", "took more than"),
-     ("memory", "MemoryError"), ("panic", "Panic index out of bounds")],
+     ("memory", "MemoryError"), ("panic", "PanicError index out of bounds")],
 )  # fmt: skip
 def test_an_expression_that_breaks_the_parser_is_a_finding(misfortune: str, told: str) -> None:
     [(code, message)] = found_for(misfortune)
@@ -58,6 +59,19 @@ def test_a_plan_that_ends_child_after_child_is_refused_without_trying_it_all() -
     assert len(found) == 50 + 2  # those of the output come behind; the argument of the first step was tried and is fine
     assert "could not be tried" in found[-1].message
     assert {one.code for one in found} == {"expr.too_complex"}
+
+
+def test_an_engine_that_cannot_be_had_is_no_fault_of_the_plan() -> None:
+    with pytest.raises(PluginError, match="No module named 'nowhere'") as caught:
+        compile_plan(PLANS["1"], surroundings(trial=trial(module="nowhere")))
+    assert caught.value.code == "plugin.no_trial"
+
+
+def test_what_others_have_used_up_is_not_blamed_on_the_next() -> None:
+    """Each uses up what a process has; alone, each can be read."""
+    prompt = " ".join(f"{{{{ input.ticket_id == 'keep{number}' ? 1 : 2 }}}}" for number in range(3))
+    found = compile_plan(changed("1", steps__1__with__prompt=prompt), surroundings(trial=DEADLY))
+    assert found.ok
 
 
 def test_this_process_compiles_nothing_that_the_child_did_not_survive() -> None:

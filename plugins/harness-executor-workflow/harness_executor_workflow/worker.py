@@ -8,6 +8,7 @@ findings as ``{code, message, hint}``. A watchdog that needs no cooperation of P
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -60,8 +61,9 @@ def _limit(memory_bytes: int) -> None:
     if sys.platform == "linux":
         with open("/proc/self/statm", encoding="ascii") as file:
             used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, used + memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(ValueError, OSError):  # where the system has no such limit
+        resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, used + memory_bytes))
 
 
 def _tried(rules: Any, text: str, roots: list[str]) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def built(conditions: Conditions, formula: Any) -> Condition:
 def truth(formula: Any, taken: tuple[int, ...]) -> bool:
     match formula:
         case ("is", choice, outcome):
-            return taken[choice] == outcome
+            return bool(taken[choice] == outcome)
         case ("and", left, right):
             return truth(left, taken) and truth(right, taken)
         case ("or", left, right):

@@ -17,7 +17,7 @@ def codes(source: str) -> list[str]:
 FINE = {
     "the least": f"{HEAD}    pass\n",
     "tools by their names": f"{HEAD}    a = await tools.ats_candidates(id=1)\n    return await tools.search(q=a)\n",
-    "a helper with the tools": f"async def find(tools):\n    return await tools.search()\n{HEAD}    return find(tools)\n",
+    "a helper with the tools": f"async def f(tools):\n    return await tools.search()\n{HEAD}    return f(tools)\n",
     "a long table": f"{HEAD}    return [{', '.join(f'({n}, -{n})' for n in range(3000))}]\n",
     "many statements": HEAD + "".join(f"    x = {n} + 1\n" for n in range(2000)),
     "types": "from typing import Any\nasync def main(input: dict, tools: Any) -> list:\n    return []\n",

@@ -1,7 +1,7 @@
 """The one door to a child process: expressions and sources go in, what is wrong with each comes out, whatever they do.
 
-One child tries all. What ends it is blamed on the item that it was at, and another child goes on behind it. A plan that
-ends child after child is not tried to its end: what is left of it is refused as well.
+One child tries all. The item at which it ended is tried again as the first of another one, so that none bears another's
+fault, and blamed if that ends too. A plan that ends child after child is not tried to its end: the rest is refused too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from harness_hookspecs.compiler import Trial
+from harness_hookspecs.errors import PluginError
 from harness_hookspecs.host import Completed
 
 __all__ = ["Expression", "Source", "Tried", "try_all"]
@@ -24,7 +25,8 @@ _WORKER: Final = str(PurePath(__file__).parent.parent / "worker.py")
 _LIMIT_SECONDS: Final = 2.0  # for one item; each takes well under a millisecond
 _START_SECONDS: Final = 20.0  # for the child itself, on a busy machine
 _MEMORY_BYTES: Final = 256 * 1024 * 1024  # beside what the imports take
-_MAX_DEATHS: Final = 4
+_MAX_DEATHS: Final = 8  # each item that ends a child ends two, unless it is the first
+_UNTRIED: Final = "could not be tried: others of this plan ended the process that tries them"
 
 
 class Expression(NamedTuple):
@@ -46,24 +48,27 @@ def try_all(trial: Trial, expressions: Sequence[Expression], sources: Sequence[S
 
     Returns:
         What is wrong with each expression, then with each source.
+
+    Raises:
+        PluginError: ``plugin.no_trial``: twice in a row, no child came as far as the first item.
     """
     found: list[Tried] = []
-    count = len(expressions) + len(sources)
-    deaths = 0
+    count, deaths, idle = len(expressions) + len(sources), 0, 0
     while len(found) < count:
+        is_source = len(found) >= len(expressions)
         if deaths == _MAX_DEATHS:
-            what = "could not be tried: others of this plan ended the process that tries them"
-            found += [[_refusal(number >= len(expressions), what)] for number in range(len(found), count)]
+            found += [[_refusal(number >= len(expressions), _UNTRIED)] for number in range(len(found), count)]
             break
-        at = len(found)
-        done = _child(trial, expressions[at:], sources[max(0, at - len(expressions)) :])
+        done = _child(trial, expressions[len(found) :], sources[max(0, len(found) - len(expressions)) :])
         began, verdicts = _verdicts(done)
         found += verdicts
-        if len(found) < count:
+        idle = 0 if began or verdicts else idle + 1
+        if idle == 2:
+            raise _no_trial(done)
+        if began:
             deaths += 1
-            if not began and deaths < _MAX_DEATHS:
-                continue  # it was ended before it came to any item: once more
-            found.append([_refusal(len(found) >= len(expressions), _death(done))])
+            if not verdicts:  # else the item is tried again, as the first of the next child
+                found.append([_refusal(is_source, _death(done))])
     return found
 
 
@@ -91,6 +96,13 @@ def _verdicts(done: Completed) -> tuple[bool, list[Tried]]:
             found.append(said[2])
         began = said[0] == "begin"
     return began, found
+
+
+def _no_trial(done: Completed) -> PluginError:
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    message = f"The process that tries what a model wrote does not start ({_death(done)}): {said[-1] if said else ''}"
+    hint = "see whether the plugin of the rules engine can be imported"
+    return PluginError(message.strip(": "), code="plugin.no_trial", hint=hint)
 
 
 def _death(done: Completed) -> str:
