@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 __all__ = ["RemoteRoleSettings", "StepType", "TaskKind", "is_loopback"]
@@ -74,6 +74,13 @@ class RemoteRoleSettings(BaseModel):
             if name.lower() in _OWN_HEADERS:
                 raise PydanticCustomError("remote.header", "The header {name} is the role's own", {"name": name})
         return value
+
+    @model_validator(mode="after")
+    def _are_once(self) -> Self:
+        names = [name.lower() for name in self.headers] + ["authorization"] * (self.bearer is not None)
+        if len(set(names)) != len(names):
+            raise PydanticCustomError("remote.header", "One of the headers is set twice; bearer is Authorization")
+        return self
 
     @property
     def place(self) -> SplitResult:

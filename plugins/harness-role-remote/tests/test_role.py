@@ -207,6 +207,14 @@ def test_headers_that_are_not_to_be_set_are_refused(headers: dict[str, str]) -> 
         role("http://localhost/", headers=headers)
 
 
+@pytest.mark.parametrize(
+    "settings", [{"headers": {"X": "env:A", "x": "env:B"}}, {"headers": {"AUTHORIZATION": "env:A"}, "bearer": "env:B"}]
+)
+def test_a_header_that_is_set_twice_is_refused(settings: Any) -> None:
+    with pytest.raises(ValueError, match="set twice"):
+        role("http://localhost/", **settings)
+
+
 # ---------------------------------------------------------------------------------------------- who does what
 
 
