@@ -9,7 +9,7 @@ import pytest
 
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.contracts.engine_world import children
-from tests.acceptance.listing import listed, outcomes, ran, replays_equal
+from tests.acceptance.listing import listed, outcomes, replays_equal, step
 from tests.acceptance.test_steps import manifests
 
 ONE = "async def main(input, tools):\n    return 1\n"
@@ -23,7 +23,8 @@ def workers() -> int:
 
 def runs_code(play: Any, source: str = ONE, *, harness: Any = None, **more: Any) -> Any:
     files = {} if harness is None else {"harness": harness}
-    return play(stages=listed(ran("code", source, tools=["effects.pure"], **more)), **files)
+    with_ = {"language": "python", "source": source, "tools": ["effects.pure"]}
+    return play(stages=listed(step("code", "code.run", with_, **more)), **files)
 
 
 def test_what_runs_code_is_begun_at_its_first_use_and_ends_with_its_host(play: Any) -> None:
@@ -74,6 +75,28 @@ def test_code_that_does_not_end_in_its_time_is_a_failure_of_its_step(play: Any) 
     [ended] = outcomes(session)
     assert (ended["ok"], ended["error"]["code"]) == (False, "engine.timeout")
     assert all(session.host.replay("@last", mode)["equal"] for mode in ("skip-inference", "simulate"))
+
+
+def test_code_that_waits_for_a_person_is_ended_and_runs_again_on_its_recorded_calls(play: Any) -> None:
+    source = """async def main(input, tools):
+    said = []
+    for note in ("a", "b"):
+        try:
+            said.append((await tools.effects_network(note=note))["note"])
+        except BaseException:
+            said.append("caught")
+    return said
+"""
+    with_ = {"language": "python", "source": source, "tools": ["effects.network"]}
+    session = play(stages=listed(step("code", "code.run", with_)))
+    assert session.run()["status"] == "awaiting_approval"
+    for _ in range(2):
+        session.reopen()
+        session.answer(session.pending()[0])
+        session.resume()
+    assert outcomes(session) == [{"ok": True, "value": ["a", "b"]}]
+    assert session.effects() == ["a", "b"]
+    replays_equal(session, roles=1)
 
 
 def test_a_cancel_ends_code_that_runs(play: Any) -> None:
