@@ -126,6 +126,7 @@ SAMPLES: dict[type[WireModel], dict[str, Any]] = {
         "errorDigest": HASH,
         "priorFixAttempts": 0,
         "maxAttempts": 3,
+        "engine": "monty",
     },
 }
 
