@@ -36,8 +36,8 @@ def decided(step_id: str, *cases: tuple[str, str], default: str, values: Mapping
 
 
 def ran(step_id: str, source: str, step_input: Any = None, *, tools: Sequence[str] = (), **more: Any) -> dict[str, Any]:
-    """A step of code, run by the engine that tests have."""
-    with_ = {"language": "python", "source": source, "engine": "plain", **({"tools": list(tools)} if tools else {})}
+    """A step of code."""
+    with_ = {"language": "python", "source": source, **({"tools": list(tools)} if tools else {})}
     return step(step_id, "code.run", with_, step_input, **more)
 
 
