@@ -58,7 +58,7 @@ class PlainSteps:
 
 
 def _with(**changed: Any) -> Callable[[Contract], PlainSteps]:
-    return lambda suite: type("Broken", (PlainSteps,), changed)(suite.host)  # type: ignore[no-any-return]
+    return lambda suite: type("Broken", (PlainSteps,), changed)(suite.host)
 
 
 def _calling_twice(self: PlainSteps, task: Any, step: Any, ctx: Any) -> Any:

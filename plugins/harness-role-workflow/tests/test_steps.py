@@ -119,7 +119,8 @@ def test_cases_are_looked_at_in_order_up_to_the_first_that_holds(tmp_path: Path)
 
 
 def test_what_is_no_bool_or_an_error_ends_the_step(tmp_path: Path) -> None:
-    for held in (1, "true", None, []):
+    odd: tuple[Any, ...] = (1, "true", None, [])
+    for held in odd:
         with pytest.raises(RoleError, match="a bool belongs"):
             choose(tmp_path, FakeRules({"odd": held}), "odd")
     with pytest.raises(RuleError, match="no such key"):
