@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableSet
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.role import DescribesPrompt, ExecuteStepTask, FixStepTask, RoleHarness, RoleTask
 from harness_hookspecs.rules import Rules
 from harness_hookspecs.workflow import CodeRunStep, DecisionStep
@@ -18,6 +16,7 @@ from .dispatcher import CallSite
 from .earlier_calls import Earlier
 from .engines import Engines
 from .model_handle import ModelEntry
+from .perform_attempt import attempt
 from .toolbox import Tool
 
 __all__ = ["BoundRole", "RoleCallSetup"]
@@ -67,8 +66,13 @@ class RoleCallSetup:
         """What runs a step that asks no model, as its manifest names it; nothing where nothing does."""
         step = task.step if isinstance(task, ExecuteStepTask | FixStepTask) else None
         if isinstance(step, DecisionStep):
-            return {"rules": self.rules.version}
+            return _named("rules", attempt(lambda: self.rules.version, what="the rule engine").value)
         if isinstance(step, CodeRunStep) and self.engines is not None:
-            with suppress(HarnessError):  # whoever needs it will say so
-                return {"engine": self.engines.code(step.with_.engine).label}
+            bound = attempt(self.engines.code, step.with_.engine, what="what finds the engine").value
+            return _named("engine", bound and bound.label)
         return {}
+
+
+def _named(field: str, name: object) -> dict[str, str]:
+    """Whoever uses what has no name will say what is wrong with it."""
+    return {field: name} if isinstance(name, str) and name else {}
