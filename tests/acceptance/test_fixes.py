@@ -67,7 +67,7 @@ def test_the_manifest_of_a_repair_says_what_is_repaired_with_what(play: Any) -> 
     assert (started["role"], started["task"]) == ("fixer", {"kind": "fix_step"})
     manifest = json.loads(session.host.artifact(f"artifact://sha256-{started['manifestHash']}"))
     kept = ("role", "stepPath", "priorFixAttempts", "maxAttempts", "engine", "slot")
-    assert [manifest[key] for key in kept] == ["fixer", "pick", 0, 2, "plain@0.1.0", "scripted"]
+    assert [manifest[key] for key in kept] == ["fixer", "pick", 0, 2, "monty@0.1.0", "scripted"]
     assert [tool["name"] for tool in manifest["tools"]] == ["effects_unkeyed"]
     assert {"sourceHash", "errorDigest"} < manifest.keys() and "stepHash" not in manifest
 

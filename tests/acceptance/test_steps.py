@@ -146,7 +146,7 @@ def test_code_calls_its_tools_through_the_log_and_asks_no_model(play: Any) -> No
         ("code", "effects_pure", 0), ("code", "effects_pure", 1)
     ]  # fmt: skip
     [manifest] = manifests(session)
-    assert (manifest["engine"], manifest["uses"], manifest["slot"]) == ("plain@0.1.0", "code.run", "")
+    assert (manifest["engine"], manifest["uses"], manifest["slot"]) == ("monty@0.1.0", "code.run", "")
     assert not [kind for kind in session.types() if kind.startswith("harness.model.")]
     replays_equal(session, roles=1)
 
