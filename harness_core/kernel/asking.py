@@ -92,16 +92,16 @@ def _asked(
     state: SessionState, definition: Definition, visit: Visit, requests: Sequence[Request]
 ) -> Decision | End | None:
     """Ask for what is not asked for yet; an executor that has too much of it is at its end. ``None``: there is none."""
-    for request in requests:
-        if isinstance(request, Finish):
-            return request
+    requested, fresh = visit.requested, dict[str, Any]()
+    for request in requests:  # perhaps thousands, of which one is new
         if type(request) not in _ASK:
-            return _error_of(request)
-    fresh = {one.request_id: one for one in requests if one.request_id not in visit.requested}  # type: ignore[union-attr]
+            return request if isinstance(request, Finish) else _error_of(request)
+        if (name := request.request_id) not in requested:  # type: ignore[union-attr]
+            fresh[name] = request
     if not fresh:
         return None
     limit = definition.limits.requests_per_attempt
-    if len(visit.requested) + len(fresh) > limit:
+    if len(requested) + len(fresh) > limit:
         message, hint = f"the executor asks for more than {limit} things", "raise run.max_requests, or see why it does"
         return HarnessError(message, code="executor.too_many_calls", hint=hint)
     asked = [_ASK[type(one)](state, visit, one) for one in fresh.values()]

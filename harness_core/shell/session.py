@@ -127,8 +127,9 @@ class OwnedSession:
 
         hooks = LoopHooks(self._perform, self._committing, self._committed, self._turned, folded)
         self.loop = SessionLoop(self.stream, ports=self._ports, store=world.store, machine=machine, hooks=hooks)
-        self._timers = Timers(self._ports, lambda: self.state, world.park_after_seconds)
-        self._watch = Watch(self._ports, world.store, self.loop, self._timers, self._leave, self._take_inbox)
+        loop = self.loop  # neither of the two holds the session
+        self._timers = Timers(self._ports, lambda: loop.state, world.park_after_seconds)
+        self._watch = Watch(self._ports, world.store, loop, self._timers, self._leave)
         self._watched = getattr(self._ports, "concurrent", True)  # with one thread nobody could look while work is done
         self._performer = None if parts is None else self._new_performer(parts, on_ask, terminal)
         self._failures = () if parts is None else parts.failures
@@ -185,7 +186,7 @@ class OwnedSession:
             self.loop.submit(PluginsFailed(tuple(self._world.redactor.value(list(self._failures)))))
         self._ask_again()
         if self._watched:
-            self._ports.spawn(self._watch, seen, name="inbox")
+            self._ports.spawn(self._watch, seen, self._take_inbox, name="inbox")
 
     def _check_plans(self) -> None:
         """What the open attempt runs is checked again, before anything of it goes on."""

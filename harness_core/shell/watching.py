@@ -29,27 +29,20 @@ class Watch:
         loop: The session's.
         timers: The session's.
         leave: Set when the session is given back.
-        take_inbox: Takes what lies there.
     """
 
     def __init__(
-        self,
-        ports: Ports,
-        store: Store,
-        loop: SessionLoop,
-        timers: Timers,
-        leave: CancelToken,
-        take_inbox: Callable[[], None],
+        self, ports: Ports, store: Store, loop: SessionLoop, timers: Timers, leave: CancelToken
     ) -> None:
-        self._ports, self._store, self._loop, self._timers = ports, store, loop, timers
-        self._leave, self._take_inbox = leave, take_inbox
+        self._ports, self._store, self._loop, self._timers, self._leave = ports, store, loop, timers, leave
 
-    def __call__(self, seen: int) -> None:
+    def __call__(self, seen: int, take_inbox: Callable[[], None]) -> None:
         """Look until the session is given back; a worker of its own does.
 
         Args:
             seen: The change counter as it was before the inbox was last looked into, so that nothing posted since is
                 missed.
+            take_inbox: Takes what lies there.
         """
         idle, forget = self._idle()
         try:
@@ -64,7 +57,7 @@ class Watch:
                 counter = self._store.change_counter()
                 if counter != seen:
                     seen = counter
-                    self._take_inbox()
+                    take_inbox()
         except HarnessError as error:
             if not self._leave.cancelled():
                 self._loop.stop(error)
