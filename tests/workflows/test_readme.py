@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from harness_executor_workflow.running.program import program_of
 from harness_executor_workflow.running.run import apply, end_of, next_asks, start
@@ -32,6 +33,20 @@ PATHS: dict[str, tuple[set[str], list[str]]] = {
     "The last step": ({"work"}, ["work#1", "tidy#1"]),
     "Branches in branches": (set(), ["each_repo[b].each_file[x].scan#1.1.1", "each_repo[b].each_file[y].scan#1.1.1"]),
 }  # fmt: skip
+
+
+def test_the_stage_of_the_readme_runs() -> None:
+    [block] = re.findall("```yaml\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    stage = yaml.safe_load(block)["stages"]["note"]
+    program = program_of(Workflow.from_wire(stage["plan"]), CelRules())
+    state = start(program, {"task": "the news"}, run={"id": "r", "attempt": 1}, seed="s")
+    prompts = []
+    while end_of(state) is None:
+        [ask] = next_asks(program, state)
+        prompts.append(ask["task"]["step"]["with"]["prompt"])
+        state = apply(program, state, Outcome(request_id=ask["id"], ok=True, value=ask["path"]))
+    assert prompts == ["Draft: the news", "Polish: draft"]
+    assert end_of(state) == {"output": {"text": "polish"}}
 
 
 def test_each_addition_has_an_example() -> None:

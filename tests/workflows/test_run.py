@@ -262,7 +262,7 @@ def test_jitter_takes_a_share_off_and_comes_from_the_seed() -> None:
     assert (min(found) < 6_000, max(found) > 9_000) == (True, True)
 
 
-@pytest.mark.req("A-06", "A-45", "A-46")
+@pytest.mark.req("A-06")
 def test_a_repair_is_run_by_the_host_and_never_believed() -> None:
     run = Run([code("a", onFailure={"fixer": {"model": "m", "maxAttempts": 2}})], value="{{ steps.a.output }}")
     planned = run.asks["a#1"]["task"]["step"]
