@@ -21,7 +21,7 @@ from .surroundings import surroundings_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness_hookspecs.compiler import Compilation
+    from harness_hookspecs.compiler import Compilation, Difference, VersionLock
 
     from .redaction import Redactor
     from .session_parts import SessionParts
@@ -147,15 +147,20 @@ def _compare(version: Mapping[str, Any], visit: Visit, stage: StagePlan, site: C
     if done.error is not None:
         raise done.error
     assert done.value is not None and isinstance(executor, Compiles)
-    if done.value.lock is None:
+    now = done.value.lock
+    if now is None:
         changes = [_change(str(one.code), None, one.message) for one in done.value.findings if one.severity == "error"]
     else:
-        found = attempt(lambda: executor.compiler().drift(before, done.value.lock), what="the compiler")
+        found = attempt(_drifted, executor, before, now, what="the compiler")
         if found.error is not None:
             raise found.error
         changes = [_change(one.what, one.before, one.now) for one in found.value or ()]
     if changes:
         raise _drift(str(version["workflow_version_id"]), changes)
+
+
+def _drifted(executor: Compiles, before: VersionLock, now: VersionLock) -> Sequence[Difference]:
+    return executor.compiler().drift(before, now)
 
 
 def _change(field: str, recorded: Any, now: Any) -> dict[str, Any]:

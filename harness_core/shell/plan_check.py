@@ -23,7 +23,9 @@ COMPILER: Final = Need("executor", "workflow")
 """The executor that runs plans; it is the one that checks them, also for a stage that another one runs."""
 
 
-def check_plan(source: bytes, opened: Opened, parts: SessionParts, *, stage: str | None, sketch: bool) -> dict[str, Any]:
+def check_plan(
+    source: bytes, opened: Opened, parts: SessionParts, *, stage: str | None, sketch: bool
+) -> dict[str, Any]:
     """Check a plan, or the sketch of one, against the models, tools and rules of a stage; nothing is run or written.
 
     Args:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field, field_validator
 
@@ -11,6 +11,7 @@ from .messages import ArtifactRef, ChatInput, ErrorEnvelope, OracleResponse, Too
 from .mount import HarnessRuntimeMount, MemoryMount, ScratchMount, SkillDescriptor
 from .offer import EXECUTOR_ROLES, ExecutorRole
 from .provider import CallContext, Chunk, ModelRequest
+from .role_prompt import DescribesPrompt, PromptPart, ShowsPrompt
 from .value import Json, Maybe, WireModel
 from .workflow import OuterLoopContext, Step, WorkflowBashCapabilities, WorkflowDefinitionSnapshot
 
@@ -361,36 +362,6 @@ class RoleContext(Protocol):
         Raises:
             Suspend: At least one of them waits for a person; the others are finished and recorded.
         """
-
-
-@runtime_checkable
-class DescribesPrompt(Protocol):
-    """A role whose prompt has a version and an addendum of its own, which then stand in the manifest."""
-
-    def prompt_facts(self, role: ExecutorRole) -> Mapping[str, str]:
-        """``prompt_template_version`` and ``addendum_hash`` (lower-case SHA-256 hex) for calls under ``role``."""
-
-
-class PromptPart(NamedTuple):
-    """One part of a prompt as people are shown it. The label is never sent; ``id`` names a text of the role's own."""
-
-    label: str
-    text: str
-    id: str | None = None
-
-
-@runtime_checkable
-class ShowsPrompt(Protocol):
-    """A role that can take its prompt apart for people; it is not called for that."""
-
-    def show_prompt(
-        self, role: ExecutorRole, system: Sequence[str], tools: Mapping[str, BoundTool]
-    ) -> Sequence[PromptPart]:
-        """The parts of the system message in their order, as a call under ``role`` with these texts and tools would
-        send it."""
-
-    def label_prompt(self, role: ExecutorRole, text: str) -> Sequence[PromptPart] | None:
-        """The parts of a system message that was sent under ``role``; ``None`` for a text that is not this role's."""
 
 
 class RoleHarness(Protocol):

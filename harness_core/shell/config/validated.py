@@ -35,8 +35,11 @@ CORE_KEYS: Mapping[str, frozenset[str]] = {
 """The keys of an entry that are the core's, by the kind of the offer that it chooses."""
 
 _LATER = (
-    ("harness", "anchor"), ("harness", "engine"), ("harness", "run", "max_requests"), ("harness", "run", "park_after_sec"),
-)  # fmt: skip
+    ("harness", "anchor"),
+    ("harness", "engine"),
+    ("harness", "run", "max_requests"),
+    ("harness", "run", "park_after_sec"),
+)
 """File and keys of each setting that came when sessions had been recorded without it."""
 
 _LATER_OF_STAGES = ("plan",)

@@ -39,8 +39,8 @@ class WorkflowExecutor:
     """Runs the plan that its stage names.
 
     ``S`` is ``{prefix, unchecked, given}`` until the plan is checked, then ``{prefix, plan, version, run}`` or, where
-    nothing can be run, ``{end}``; plain JSON. What is derived from a plan, and what was asked, is kept beside it and made
-    again where it is missing.
+    nothing can be run, ``{end}``; plain JSON. What is derived from a plan, and what was asked, is kept beside it and
+    made again where it is missing.
 
     Args:
         rules: Gives the engine of the session; it is asked for when the first plan is run.
