@@ -23,6 +23,7 @@ from harness_core.shell.assembly import Assembly
 from harness_core.shell.ports.failpoints import Failpoints
 from harness_core.shell.ports.simulated import SimulatedPorts
 from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.kit import codec
 from tests.histories.form import FOLDER, History, history_of, write_history
 from tests.reference import REFERENCE, Site, calls, one_stage, says, write_reference, write_site
 
@@ -31,6 +32,8 @@ __all__ = ["PLAYS", "play"]
 ROOT = Path("/tmp/harness-histories")
 """It is recorded, so it is the same for everybody."""
 BY = "person"
+_PLANS = Path(__file__).parent.parent / "cases" / "lwir"
+PLAN = codec.dumps(codec.loads((_PLANS / "1-summarise-ticket.json").read_bytes())).decode()
 BREAKS = {"error": {"code": "provider.unavailable"}}
 ASKS = [calls(("network", {"note": "asked"})), says("done")]
 NO_PROBE = {"tools": {"tools": {"effects": {"probes": False}}}}
@@ -136,6 +139,11 @@ def after(seconds: float, act: Callable[[Stage], None]) -> Callable[[Stage], Non
 def waiting(plan: str) -> Mapping[str, Any]:
     """A stage that asks for role calls and timers (see harness-executor-probe)."""
     return {"stages": one_stage(executor="branches", task=plan, on_failure="failed")}
+
+
+def compiling(document: str) -> Mapping[str, Any]:
+    """A stage that has a document compiled and makes a role call (see harness-executor-probe)."""
+    return {"stages": one_stage(executor="compiling", task=document, on_failure="failed")}
 
 
 def stopped(verb: str) -> Callable[[Stage], None]:
@@ -273,6 +281,8 @@ PLAYS: Mapping[str, Play] = {
         [says("done")], then(run(), after(70, resumed())), "completed", waiting("60000 call | call")
     ),
     "waiting-cancelled": Play([says("done")], then(run(), cancelled), "cancelled", waiting("60000 call | call")),
+    "plan-registered": Play([says("done")], run(), "completed", compiling(PLAN)),
+    "plan-rejected": Play([says("done")], run(), "failed", compiling('{"no": "plan"}')),
     "budget-ended": Play(ONCE, run(budget={"calls": 1}), "active"),
     "budget-ended-cancelled": Play(ONCE, then(run(budget={"calls": 1}), cancelled), "cancelled"),
     "budget-raised": Play(ONCE, then(run(budget={"calls": 1}), resumed(budget={"calls": 5})), "completed"),
