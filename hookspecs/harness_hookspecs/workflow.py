@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from .messages import ToolReference
 from .mount import MemoryMount
 from .tool import Tier
-from .value import Count, Digest, Flag, Json, JsonObject, Maybe, Name, Number, PositiveCount, Table, Text, WireModel
+from .value import Count, Digest, Flag, Json, JsonObject, Maybe, Name, PositiveCount, Table, Text, WireModel
 
 __all__ = [
     "AiGenerateStep",
@@ -70,6 +70,13 @@ def _not_reserved(value: str) -> str:
 
 NonEmpty = Annotated[str, StringConstraints(strict=True, min_length=1)]
 Whole = Annotated[PositiveCount, BeforeValidator(_whole)]
+Attempts = Annotated[int, Field(strict=True, ge=1, le=10), BeforeValidator(_whole)]
+UpToHundred = Annotated[int, Field(strict=True, ge=1, le=100), BeforeValidator(_whole)]
+Branches = Annotated[int, Field(strict=True, ge=1, le=10_000), BeforeValidator(_whole)]
+Executions = Annotated[int, Field(strict=True, ge=1, le=1_000_000), BeforeValidator(_whole)]
+UpToDayMs = Annotated[int, Field(strict=True, ge=1, le=86_400_000), BeforeValidator(_whole)]
+UpToYearMs = Annotated[int, Field(strict=True, ge=1, le=31_536_000_000), BeforeValidator(_whole)]
+Share = Annotated[int, Field(strict=True, ge=0, le=1)] | Annotated[float, Field(strict=True, ge=0, le=1)]
 Names = Annotated[tuple[NonEmpty, ...], AfterValidator(_unique)]
 Target = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 StepId = Annotated[Target, AfterValidator(_not_reserved)]
@@ -111,7 +118,7 @@ class Permissions(WireModel):
 class Limits(WireModel):
     """The plan's own bounds per run."""
 
-    max_step_executions: Maybe[Annotated[Whole, Field(le=1_000_000)]] = None
+    max_step_executions: Maybe[Executions] = None
     max_tokens: Maybe[Whole] = None
     timeout_ms: Maybe[Whole] = None
 
@@ -139,11 +146,11 @@ class Retry(WireModel):
     ``jitter`` is the share of it, 0 to 1, that may be taken off at random.
     """
 
-    max_attempts: Annotated[Whole, Field(le=10)]
+    max_attempts: Attempts
     strategy: Maybe[Literal["retry", "corrective"]] = None
-    delay_ms: Maybe[Annotated[Whole, Field(le=86_400_000)]] = None
+    delay_ms: Maybe[UpToDayMs] = None
     backoff: Maybe[Literal["constant", "linear", "exponential"]] = None
-    jitter: Maybe[Annotated[Number, Field(ge=0, le=1)]] = None
+    jitter: Maybe[Share] = None
 
     @model_validator(mode="after")
     def _delayed(self) -> Self:
@@ -156,7 +163,7 @@ class Fixer(WireModel):
     """A model that may repair the step's source, this execution only."""
 
     model: Text
-    max_attempts: Annotated[Whole, Field(le=10)]
+    max_attempts: Attempts
     system: Maybe[NonEmpty] = None
 
 
@@ -177,7 +184,7 @@ class _StepBase(WireModel):
     id: StepId
     needs: Maybe[Annotated[tuple[StepId, ...], AfterValidator(_unique)]] = None
     input: Maybe[JsonObject] = None
-    max_visits: Maybe[Annotated[Whole, Field(le=100)]] = None
+    max_visits: Maybe[UpToHundred] = None
     sensitive: Maybe[Flag] = None
 
 
@@ -197,7 +204,7 @@ class AiGenerateWith(WireModel):
     prompt: NonEmpty
     system: Maybe[Text] = None
     tools: Maybe[Names] = None
-    max_turns: Maybe[Annotated[Whole, Field(le=100)]] = None
+    max_turns: Maybe[UpToHundred] = None
 
 
 class AiGenerateStep(_Executable):
@@ -273,8 +280,8 @@ class ParallelWith(WireModel):
 
     items: Text
     item_key: Text
-    max_branches: Annotated[Whole, Field(le=10_000)]
-    max_concurrency: Annotated[Whole, Field(le=100)]
+    max_branches: Branches
+    max_concurrency: UpToHundred
     failure_mode: Literal["fail_fast", "all_settled"]
     fan_in: Maybe[FanIn] = None
 
@@ -291,9 +298,9 @@ class ParallelStep(_Executable):
 class WaitWith(WireModel):
     """What is waited for: a time, or an event from outside by its name."""
 
-    duration_ms: Maybe[Annotated[Whole, Field(le=31_536_000_000)]] = None
+    duration_ms: Maybe[UpToYearMs] = None
     event: Maybe[DottedName] = None
-    limit_ms: Maybe[Annotated[Whole, Field(le=31_536_000_000)]] = None
+    limit_ms: Maybe[UpToYearMs] = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
