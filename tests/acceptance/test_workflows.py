@@ -146,6 +146,15 @@ def test_a_failed_step_is_named_and_the_last_step_runs(play: Any) -> None:
     assert [one["stepPath"] for one in session.payloads("harness.execute_step.succeeded")] == ["last"]
 
 
+def test_a_plan_that_waits_a_little_goes_on_by_itself_and_one_that_waits_long_is_given_back(play: Any) -> None:
+    for wait_ms, status in ((5, "completed"), (3_600_000, "active")):
+        plan = plan_of([{"id": "w", "uses": "wait", "with": {"durationMs": wait_ms}}], {"text": "x"})
+        session = play(stages=planned(plan))
+        document = session.host.run(NAMES)
+        assert (document["status"], len(document["waiting"])) == (status, int(status == "active"))
+        assert session.host.verify(document["id"])["broken"] == []
+
+
 @pytest.mark.parametrize(
     ("plan", "code", "said"),
     [
@@ -154,11 +163,6 @@ def test_a_failed_step_is_named_and_the_last_step_runs(play: Any) -> None:
         (plan_of([generate("a", "{{ steps.b")], "x"), "expr.syntax", "The braces are not closed."),
         (plan_of([generate("a", "x")], "x", limits={"maxTokens": 5}), "workflow.not_available", "limits.maxTokens"),
         (plan_of([generate("a", "x")], "x", limits={"timeoutMs": 5}), "workflow.not_available", "limits.timeoutMs"),
-        (
-            plan_of([{"id": "w", "uses": "wait", "with": {"durationMs": 5}}], "x"),
-            "executor.not_available",
-            "this host performs no timer request",
-        ),
         (
             plan_of([{"id": "w", "uses": "wait", "with": {"event": "paid"}}], "x"),
             "executor.not_available",

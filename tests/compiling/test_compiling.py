@@ -13,7 +13,8 @@ import pytest
 from harness_executor_workflow.compiling.compiler import WorkflowCompiler
 from harness_executor_workflow.compiling.findings import CODES
 from harness_executor_workflow.executor import WorkflowExecutor
-from harness_hookspecs.compiler import Compilation, Compiles, KnownModel, VersionLock
+from harness_hookspecs.compiler import Compilation, KnownModel, VersionLock
+from harness_hookspecs.executor import Compiles
 from tests.compiling.there import PLANS, changed, definition, surroundings, tool
 
 COMPILER = WorkflowCompiler()
