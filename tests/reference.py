@@ -37,6 +37,7 @@ __all__ = [
     "payloads",
     "rechained",
     "says",
+    "scripted_models",
     "trust",
     "types_of",
     "write_reference",
@@ -119,7 +120,7 @@ def write_site(
     cache = str(_shared(root) / "plugin-index")
     env |= {"HOME": str(root), "XDG_CACHE_HOME": cache, "HARNESS_EFFECTS_FILE": str(effects)}
     site = Site(project, env, effects)
-    written: dict[str, Any] = {"models": _models(), "policies": POLICIES, "stages": stages, **files}
+    written: dict[str, Any] = {"models": scripted_models(), "policies": POLICIES, "stages": stages, **files}
     for name, value in written.items():
         _write(project, name, value)
     _write(project, "script", {"schema": "harness.script/1", "replies": list(replies)})
@@ -132,9 +133,10 @@ def _shared(root: Path) -> Path:
     return next((folder for folder in root.parents if folder.name.startswith(("popen-", "pytest-"))), root.parent)
 
 
-def _models() -> dict[str, Any]:
+def scripted_models(*more: str) -> dict[str, Any]:
+    """A models.yaml with the scripted model, and others of these names that have the same script."""
     entry = {"provider": "scripted", "script": "script.yaml", "capabilities": ["tool_calling"], "context_size": 32768}
-    return {"default": "scripted", "models": {"scripted": entry}}
+    return {"default": "scripted", "models": dict.fromkeys(("scripted", *more), entry)}
 
 
 def _write(project: Path, name: str, value: Any) -> None:

@@ -30,7 +30,7 @@ from .plugins.catalogue import Catalogue
 from .role_setup import BoundRole
 from .rule_plan import rule_flaw, rule_plan
 from .session_parts import LOGS, NamedApprover, NamedValidator, SessionParts
-from .surroundings import plan_site
+from .surroundings import plan_site, slots_of
 from .toolbox import Tool, Toolbox
 
 __all__ = ["Assembly"]
@@ -168,7 +168,9 @@ class Assembly:
         return sorted({stage.artifact for _, stage in self._stages()})
 
     def _model_names(self) -> list[str]:
-        return sorted({self._model_of(name, stage) for name, stage in self._stages()})
+        stages, known = dict(self._stages()), self.config.models.models
+        slots = {slot for stage in stages.values() for slot in slots_of(stage.plan) if slot in known}
+        return sorted(slots | {self._model_of(name, stage) for name, stage in stages.items()})
 
     def _model_of(self, name: str, stage: Stage) -> str:
         """The stage's model, its persona's, or the default (models.yaml)."""

@@ -37,9 +37,10 @@ from .perform_compile import CompileSite, compile_plan
 from .perform_role import run_role
 from .perform_tool import execute
 from .perform_validate import ValidateSite, validate
-from .role_setup import RoleCallSetup
+from .role_setup import RoleCallSetup, Slot
 from .services import Services
 from .session_parts import SessionParts
+from .surroundings import slots_of
 
 __all__ = ["Performer"]
 
@@ -258,7 +259,7 @@ class Performer:
     def role_setup(self, request: OpenRequest, role: Any) -> RoleCallSetup:
         """Everything a role call is made of; a replay makes it again from the record."""
         visit, stage = self._visit()
-        entry = self.parts.models[stage.model.name]
+        entry, own = self.parts.models[stage.model.name], request.payload.get("params") or {}
         if not self.log_dir_made:
             self.services.ports.files(self.parts.logs_dir).make_directory(self.session_id)
             self.log_dir_made = True
@@ -269,7 +270,7 @@ class Performer:
             default_role=self.parts.default_role,
             model=entry,
             site=self._site(visit, stage),
-            params={**self._seed(visit, entry), **stage.model.params, **(request.payload.get("params") or {})},
+            params={**self._seed(visit, entry), **stage.model.params, **own},
             attempt=visit.attempt,
             system=stage.system,
             log_dir=self.log_dir,
@@ -277,8 +278,15 @@ class Performer:
             known_manifests=self.known_manifests,
             rules=self.parts.definition.rules,
             engines=self.parts.engines,
+            slots=self._slots(visit, stage, own) if stage.plan is not None else {},
             earlier=self._earlier(request, visit),
         )
+
+    def _slots(self, visit: Visit, stage: StagePlan, own: Mapping[str, Any]) -> dict[str, Slot]:
+        """The models that a plan names beside its stage's."""
+        others = [name for name in slots_of(stage.plan) if name != stage.model.name]
+        entries = [entry for name in others if (entry := self.parts.models.get(name)) is not None]
+        return {one.name: Slot(one, {**self._seed(visit, one), **one.params, **own}) for one in entries}
 
     def _earlier(self, request: OpenRequest, visit: Visit) -> Earlier:
         if request.step_path not in visit.repaired:

@@ -112,7 +112,7 @@ def _compile(executor: Compiles, stage: StagePlan, asked: tuple[Any, str, Any], 
 
     document, form, definition = asked
     compiler = executor.compiler()
-    around = surroundings_of(stage, site.parts, site.ports.processes, definition)
+    around = surroundings_of(document, stage, site.parts, site.ports.processes, definition=definition)
     done = compiler.expand(document, around) if form == "sketch" else compiler.compile(document, around)
     if not isinstance(done, Compilation):
         raise PluginError("the compiler gives what is no compilation", code="plugin.bound_broken")

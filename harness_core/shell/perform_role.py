@@ -37,7 +37,7 @@ from .ports import NoThread
 from .recorder import RoleCallRecorder
 from .role_context import CallContextOfRole, Durability
 from .role_setup import BoundRole, RoleCallSetup
-from .role_task import answer_schema, asks_model, limits_of, manifest_fields, output_of, place_of, task_of, tools_of
+from .role_task import answer_schema, asks_model, limits_of, manifest_fields, output_of, place_of, task_of
 from .services import Services
 
 __all__ = ["run_role"]
@@ -96,7 +96,7 @@ class _RoleCall:
         payload = request.payload
         self._role_call_id = payload["role_call_id"]
         self._task_wire, self._task = asked
-        self._setup = setup.with_tools(tools_of(self._task, setup.site.tools, setup.model.capabilities))
+        self._setup = setup.for_task(self._task)
         self._place = place_of(self._task, request)
         refs: dict[str, Any] = {"stage_visit_id": payload["visit_id"], **self._place.refs()}
         self._recorder = RoleCallRecorder(

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_hookspecs.compiler import Compilation, Surroundings
-from harness_hookspecs.errors import NotFound, PluginError
+from harness_hookspecs.errors import CodecError, NotFound, PluginError
 from harness_hookspecs.executor import Compiles
+from harness_hookspecs.kit.codec import loads
 
 from .parts import Need, Part
 from .perform_attempt import attempt
@@ -46,13 +47,21 @@ def check_plan(
     if not isinstance(part.thing, Compiles):
         raise _no_compiler(part, "checks no plans")
     name = _named(stage, parts)
-    around = surroundings_of(parts.definition.stages[name], parts, opened.ports.processes, None)
+    around = surroundings_of(_read(source), parts.definition.stages[name], parts, opened.ports.processes)
     said = attempt(_checked, part.thing, source, around, what=f"the compiler of {part.plugin_id}", sketch=sketch)
     if said.error is not None:
         raise said.error
     if not isinstance(said.value, Compilation):
         raise _no_compiler(part, f"gave {type(said.value).__name__} where a Compilation belongs")
     return _document(said.value, name)
+
+
+def _read(source: bytes) -> Any:
+    """What was written, for the names in it; what it is that is none, the compiler says."""
+    try:
+        return loads(source)
+    except CodecError:
+        return None
 
 
 def _named(stage: str | None, parts: SessionParts) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableSet
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -17,9 +17,9 @@ from .earlier_calls import Earlier
 from .engines import Engines
 from .model_handle import ModelEntry
 from .perform_attempt import attempt
-from .toolbox import Tool
+from .role_task import slot_of, tools_of
 
-__all__ = ["BoundRole", "RoleCallSetup"]
+__all__ = ["BoundRole", "RoleCallSetup", "Slot"]
 
 
 @attrs.frozen
@@ -36,6 +36,13 @@ class BoundRole:
     @describes.default
     def _find_description(self) -> DescribesPrompt | None:
         return self.harness if isinstance(self.harness, DescribesPrompt) else None
+
+
+class Slot(NamedTuple):
+    """A model that steps of a plan name instead of the stage's own, and what it is asked with."""
+
+    model: ModelEntry
+    params: Mapping[str, Any]
 
 
 @attrs.frozen
@@ -56,11 +63,15 @@ class RoleCallSetup:
     known_manifests: MutableSet[str]
     rules: Rules
     engines: Engines | None = None
+    slots: Mapping[str, Slot] = {}
     earlier: Earlier = attrs.field(factory=dict)  # results that a repaired run of code is given again
 
-    def with_tools(self, tools: Mapping[str, Tool]) -> RoleCallSetup:
-        """The same with these tools; most often they are the site's own, and there is nothing to make."""
-        return self if tools is self.site.tools else attrs.evolve(self, site=attrs.evolve(self.site, tools=tools))
+    def for_task(self, task: RoleTask) -> RoleCallSetup:
+        """The same with the model and the tools that a task names; mostly they are the stage's, and nothing is made."""
+        slot = self.slots.get(slot_of(task) or "")
+        found = self if slot is None else attrs.evolve(self, model=slot.model, params=slot.params)
+        tools = tools_of(task, self.site.tools, found.model.capabilities)
+        return found if tools is self.site.tools else attrs.evolve(found, site=attrs.evolve(self.site, tools=tools))
 
     def run_by(self, task: RoleTask) -> dict[str, str]:
         """What runs a step that asks no model, as its manifest names it; nothing where nothing does."""

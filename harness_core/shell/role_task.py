@@ -37,6 +37,7 @@ __all__ = [
     "manifest_fields",
     "output_of",
     "place_of",
+    "slot_of",
     "task_of",
     "tools_of",
 ]
@@ -116,6 +117,14 @@ def place_of(task: RoleTask, request: OpenRequest) -> Place:
 def asks_model(task: RoleTask) -> bool:
     """Whether there is a model in the call: a step of code, a tool call and a decision have none (A-42)."""
     return not (isinstance(task, ExecuteStepTask) and isinstance(task.step, _ASKS_NO_MODEL))
+
+
+def slot_of(task: RoleTask) -> str | None:
+    """The model that a task names; ``None`` where it names none, and its stage's is asked."""
+    step = task.step if isinstance(task, ExecuteStepTask | FixStepTask) else None
+    if isinstance(task, FixStepTask) and isinstance(step, CodeRunStep) and step.on_failure is not None:
+        return None if step.on_failure.fixer is None else step.on_failure.fixer.model
+    return step.with_.model if isinstance(step, AiGenerateStep) else None
 
 
 def tools_of(task: RoleTask, tools: Mapping[str, Tool], capabilities: Collection[str]) -> Mapping[str, Tool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -15,6 +15,7 @@ from harness_hookspecs.store import Store, StoredEvent
 from .deadlines import Deadlines
 from .journal import recorded_events
 from .machine import SessionMachine
+from .model_handle import ModelEntry
 from .perform import Performer
 from .perform_ask import AskSite
 from .perform_role import run_role
@@ -83,9 +84,13 @@ def _answered(setup: RoleCallSetup, answers: Answers) -> RoleCallSetup:
     """The same call with the record where its model and its tools are."""
     toolset: Any = RecordedTools(answers)
     tools = {name: attrs.evolve(tool, toolset=toolset) for name, tool in setup.site.tools.items()}
-    provider = RecordedProvider(answers, reply_tokens=setup.params.get("max_output_tokens"))
-    model = attrs.evolve(setup.model, provider=provider)
-    return attrs.evolve(setup, model=model, site=attrs.evolve(setup.site, tools=tools))
+
+    def recorded(model: ModelEntry, params: Mapping[str, Any]) -> ModelEntry:
+        return attrs.evolve(model, provider=RecordedProvider(answers, reply_tokens=params.get("max_output_tokens")))
+
+    slots = {name: slot._replace(model=recorded(*slot)) for name, slot in setup.slots.items()}
+    site = attrs.evolve(setup.site, tools=tools)
+    return attrs.evolve(setup, model=recorded(setup.model, setup.params), slots=slots, site=site)
 
 
 @attrs.define(eq=False)

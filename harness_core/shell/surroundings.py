@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # with all models of a plan, which few sessions have
     from .plugins.catalogue import Catalogue
     from .session_parts import SessionParts
 
-__all__ = ["PlanSite", "plan_site", "surroundings_of"]
+__all__ = ["PlanSite", "plan_site", "slots_of", "surroundings_of"]
 
 
 @attrs.frozen
@@ -29,12 +29,14 @@ class PlanSite:
 
     Attributes:
         built_by: Name of a tool set -> id and version of its plugin.
+        models: Name of a configured model -> provider, of those whose provider no policy denies; each is a slot.
         rules_module: The plugin of the rules engine, as a child process imports it.
         rules_name: The engine's offer.
         rules_settings: What it is built with, as plain JSON.
     """
 
     built_by: Mapping[str, str]
+    models: Mapping[str, str]
     rules_module: str
     rules_name: str
     rules_settings: Mapping[str, Any]
@@ -48,15 +50,32 @@ def plan_site(parts: Parts, catalogue: Catalogue, config: EffectiveConfig) -> Pl
     name = found.provided.name
     settings = config.settings_for("rules", name, found.provided.config)
     tools = {part.need.key[1]: f"{part.plugin_id}@{part.plugin_version}" for part in built if part.need.kind == "tool"}
-    return PlanSite(tools, found.row.record.module, name, settings)
+    denied = config.policies.providers.deny
+    providers = {name: entry.provider.rpartition(":")[2] for name, entry in config.models.models.items()}
+    models = {name: provider for name, provider in providers.items() if provider not in denied}
+    return PlanSite(tools, models, found.row.record.module, name, settings)
 
 
-def surroundings_of(stage: StagePlan, parts: SessionParts, processes: Processes, definition: Any) -> Surroundings:
+def slots_of(plan: Any) -> list[str]:
+    """The models that a plan asks for, as far as it can be read; what is wrong with it its compiler says."""
+    return _permitted(plan, "models")
+
+
+def _permitted(plan: Any, what: str) -> list[str]:
+    permissions = plan.get("permissions") if isinstance(plan, Mapping) else None
+    named = permissions.get(what) if isinstance(permissions, Mapping) else None
+    return [name for name in named if isinstance(name, str)] if isinstance(named, Sequence) else []
+
+
+def surroundings_of(
+    plan: Any, stage: StagePlan, parts: SessionParts, processes: Processes, *, definition: Any = None
+) -> Surroundings:
     """What there is for a plan of that stage.
 
     Args:
+        plan: The document, which may be none; it may write a dot where a tool's name has an underscore.
         stage: Its tools, as far as its model can use them, are those that the plan may call.
-        parts: What the session runs with; its models are the slots.
+        parts: What the session runs with.
         processes: Tries what a model wrote.
         definition: The wire form of the definition that the plan is written for, or ``None``.
     """
@@ -65,14 +84,15 @@ def surroundings_of(stage: StagePlan, parts: SessionParts, processes: Processes,
 
     site = parts.plans
     assert site is not None, "a session that runs has one"
-    tools = parts.toolbox.allowed(stage.allowed_tools, stage.model.capabilities)
+    tools = {
+        name: KnownTool(tool.spec, tool.tier, tool.schema_hash, site.built_by.get(tool.set_name, tool.set_name))
+        for name, tool in parts.toolbox.allowed(stage.allowed_tools, stage.model.capabilities).items()
+    }
+    dotted = {name: name.replace(".", "_") for name in _permitted(plan, "tools")}
     return Surroundings(
         rules=parts.definition.rules,
-        models={name: KnownModel(one.provider_name, one.model_id) for name, one in parts.models.items()},
-        tools={
-            name: KnownTool(tool.spec, tool.tier, tool.schema_hash, site.built_by.get(tool.set_name, tool.set_name))
-            for name, tool in tools.items()
-        },
+        models={name: KnownModel(provider, name) for name, provider in site.models.items()},
+        tools={**tools, **{name: tools[plain] for name, plain in dotted.items() if plain in tools}},
         definition=None if definition is None else WorkflowDefinitionSnapshot.from_wire(definition),
         trial=Trial(processes, site.rules_module, site.rules_name, dict(site.rules_settings), tuple(sys.path)),
     )

@@ -82,9 +82,9 @@ def test_a_compiler_that_does_not_come_back_holds_nobody_up(site: Site) -> None:
 
 
 def test_an_executor_that_has_no_compiler_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness_executor_probe.compiling import Compiling
+    from harness_executor_probe.compiling import Asking
 
-    monkeypatch.delattr(Compiling, "compiler")
+    monkeypatch.setattr("harness_executor_probe.compiling.Compiling", Asking)
     stages = one_stage(executor="compiling", task=DOCUMENT)
     write_site(tmp_path, stages=stages, replies=ASKS).enter(monkeypatch)
     with Host.open(tmp_path / "project") as host:

@@ -11,10 +11,11 @@ import pytest
 
 from harness_hookspecs.contracts.distribution import make_distribution
 from tests.acceptance.listing import replays_equal
-from tests.reference import says
+from tests.reference import says, scripted_models
 
 LWIR = Path(__file__).parents[1] / "cases" / "lwir"
 USAGE = says("")["usage"]
+MODELS = scripted_models("small", "coder", "writer", "judge")
 TOOLS = '''
 from harness_hookspecs import Offer, ToolError, ToolResult, ToolSpec, hookimpl
 
@@ -108,7 +109,7 @@ CASES: Mapping[str, Any] = {
 def test_a_plan_of_the_design_runs_to_its_output_and_replays(play: Any, site_folder: Path, name: str) -> None:
     given, replies, output, paths = CASES[name]
     make_distribution(site_folder, "acme-desk-tools", provides=[{"kind": "tool", "name": "desk"}], code=TOOLS)
-    session = play(*replies, stages=planned(name))
+    session = play(*replies, stages=planned(name), models=MODELS)
     document = session.host.run(json.dumps(given))
     assert document["status"] == "completed", document["failure"]
     [artifact] = session.host.artifacts("@last")
@@ -127,6 +128,27 @@ def refs(event: Any) -> dict[str, Any]:
     return {"role_call_id": "", **json.loads(event.refs), "type": event.type}
 
 
+@pytest.mark.req("A-21")
+def test_each_step_asks_the_model_that_it_names_and_its_manifest_says_so(play: Any, site_folder: Path) -> None:
+    make_distribution(site_folder, "acme-desk-tools", provides=[{"kind": "tool", "name": "desk"}], code=TOOLS)
+    given, replies, _, _ = CASES["3"]
+    session = play(*replies, stages=planned("3"), models=MODELS)
+    assert session.host.run(json.dumps(given))["status"] == "completed"
+    asked = [
+        (refs(event)["step_path"].partition(".")[0], json.loads(event.payload)["request"]["model"]["modelId"])
+        for event in session.events()
+        if event.type == "harness.model.called"
+    ]
+    assert asked == [("draft", "writer"), ("review", "judge")] * 2
+    manifests = [json.loads(session.host.store.blob(ref)) for ref in manifest_hashes(session)]
+    slots = {one["slot"] for one in manifests if one["uses"] == "ai.generate"}
+    assert slots == {"writer", "judge"}
+
+
+def manifest_hashes(session: Any) -> set[str]:
+    return {one["manifestHash"] for one in session.payloads("harness.session.started")}
+
+
 def test_a_further_repair_of_a_plan_is_told_what_was_tried_and_the_last_one_ends_it(
     play: Any, site_folder: Path
 ) -> None:
@@ -137,7 +159,7 @@ def test_a_further_repair_of_a_plan_is_told_what_was_tried_and_the_last_one_ends
         reply("This is repair 2 of 3", text=wrong.replace("score", "mark")),
         reply("This is repair 3 of 3", text=wrong.replace("score", "grade")),
     ]
-    session = play(*replies, stages=planned("2"))
+    session = play(*replies, stages=planned("2"), models=MODELS)
     failure = session.host.run(json.dumps(CASES["2"][0]))["failure"]
     assert failure["code"] == "fixer.exhausted"
     assert failure["message"].count("did not help") == 1 and "grade" in failure["message"]
@@ -153,7 +175,7 @@ def test_a_further_repair_of_a_plan_is_told_what_was_tried_and_the_last_one_ends
 def test_the_repair_of_a_plan_repeats_no_call_and_changes_no_plan(play: Any, site_folder: Path) -> None:
     make_distribution(site_folder, "acme-desk-tools", provides=[{"kind": "tool", "name": "desk"}], code=TOOLS)
     given, replies, _, _ = CASES["2"]
-    session = play(*replies, stages=planned("2"))
+    session = play(*replies, stages=planned("2"), models=MODELS)
     for _ in range(2):
         assert session.host.run(json.dumps(given))["status"] == "completed"
         assert len(session.payloads("harness.tool_call.started")) == 1

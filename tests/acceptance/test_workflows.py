@@ -13,7 +13,7 @@ import pytest
 
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.kit import codec
-from tests.reference import HARNESS, Site, says, write_site
+from tests.reference import HARNESS, Site, says, scripted_models, write_site
 
 LWIR = Path(__file__).parents[1] / "cases" / "lwir"
 RELEASE_NOTE = codec.loads((LWIR / "3-draft-review-loop.json").read_bytes())
@@ -32,7 +32,7 @@ class Desk:
             passed = values["steps"]["review"]["last"]["passed"]
             output = {"chosen": "publish" if passed else "draft", "caseIndex": 0}
         else:
-            output = {"text": "written: " + task.step.with_.args["text"]}
+            output = {"text": "written: " + task.step.with_.args["note"]}
         return ExecuteStepResult(output=output, artifact_refs=())
 
 @hookimpl
@@ -95,6 +95,7 @@ WIDE_REPLIES = [
     {"when": {"contains": 'Sum up ["great ann","great bob","great cy"].'}, "text": "all great"},
     {"when": {"contains": "Tidy up."}, "text": "tidy"},
 ]
+MODELS = scripted_models("writer", "judge")
 NAMES = json.dumps({"names": ["ann", "bob", "cy"]})
 
 
@@ -107,9 +108,11 @@ def text_of(session: Any) -> str:
 def test_the_plan_of_a_stage_runs_to_its_output(play: Any, site_folder: Path) -> None:
     make_distribution(site_folder, "acme-desk", provides=[DESK_OFFER], code=DESK)
     plan = {**RELEASE_NOTE, "output": {"schema": True, "value": "{{ steps.publish.output }}"}}
-    plan["steps"] = [*plan["steps"][:3], {**plan["steps"][3], "output": {"mode": "json"}}]
+    writes = {"tool": "effects.keyed", "args": {"note": "{{ steps.draft.last }}"}}
+    plan["permissions"] = {**plan["permissions"], "tools": ["effects.keyed"]}
+    plan["steps"] = [*plan["steps"][:3], {**plan["steps"][3], "with": writes, "output": {"mode": "json"}}]
     bind = {"bind": {"worker.code-run": "desk", "worker.tool-call": "desk"}}
-    session = play(*DRAFTS, stages=planned(plan), harness=bind)
+    session = play(*DRAFTS, stages=planned(plan, allowed_tools=["effects"]), harness=bind, models=MODELS)
     document = session.host.run(GIVEN)
     assert document["status"] == "completed", document["failure"]
     assert text_of(session) == "written: second draft"
@@ -126,7 +129,7 @@ def test_the_plan_of_a_stage_runs_to_its_output(play: Any, site_folder: Path) ->
 
 
 def test_branches_of_a_plan_run_side_by_side_and_join(play: Any) -> None:
-    session = play(*WIDE_REPLIES, stages=planned(WIDE))
+    session = play(*WIDE_REPLIES, stages=planned(WIDE), models=MODELS)
     document = session.host.run(NAMES)
     assert document["status"] == "completed", document["failure"]
     assert text_of(session) == "all great"
@@ -139,7 +142,7 @@ def test_branches_of_a_plan_run_side_by_side_and_join(play: Any) -> None:
 def test_a_failed_step_is_named_and_the_last_step_runs(play: Any) -> None:
     broken = [WIDE_REPLIES[0], {"when": {"contains": "Tidy up."}, "text": "tidy"}]
     plan = {**WIDE, "steps": [generate("only", "Greet eve."), WIDE["steps"][2]]}
-    session = play(*broken, stages=planned({**plan, "output": {"schema": True, "value": "x"}}))
+    session = play(*broken, stages=planned({**plan, "output": {"schema": True, "value": "x"}}), models=MODELS)
     failure = session.host.run(NAMES)["failure"]
     assert failure["code"] == "script.exhausted"
     assert "Step only (visit 0, attempt 1) failed: The script has no reply" in failure["message"]
@@ -149,7 +152,7 @@ def test_a_failed_step_is_named_and_the_last_step_runs(play: Any) -> None:
 def test_a_plan_that_waits_a_little_goes_on_by_itself_and_one_that_waits_long_is_given_back(play: Any) -> None:
     for wait_ms, status in ((5, "completed"), (3_600_000, "active")):
         plan = plan_of([{"id": "w", "uses": "wait", "with": {"durationMs": wait_ms}}], {"text": "x"})
-        session = play(stages=planned(plan))
+        session = play(stages=planned(plan), models=MODELS)
         document = session.host.run(NAMES)
         assert (document["status"], len(document["waiting"])) == (status, int(status == "active"))
         assert session.host.verify(document["id"])["broken"] == []
@@ -159,8 +162,8 @@ def test_a_plan_that_waits_a_little_goes_on_by_itself_and_one_that_waits_long_is
     ("plan", "code", "said"),
     [
         (None, "workflow.no_plan", "runs plans and has none"),
-        ({"kind": "Workflow"}, "workflow.invalid_plan", "The plan cannot be run"),
-        (plan_of([generate("a", "{{ steps.b")], "x"), "expr.syntax", "The braces are not closed."),
+        ({"kind": "Workflow"}, "workflow.rejected", "the plan was not registered: Field required"),
+        (plan_of([generate("a", "{{ steps.b")], "x"), "workflow.rejected", "The braces are not closed."),
         (plan_of([generate("a", "x")], "x", limits={"maxTokens": 5}), "workflow.not_available", "limits.maxTokens"),
         (plan_of([generate("a", "x")], "x", limits={"timeoutMs": 5}), "workflow.not_available", "limits.timeoutMs"),
         (
@@ -174,7 +177,7 @@ def test_what_cannot_be_run_is_refused_before_any_call(play: Any, plan: Any, cod
     stages = planned(plan)
     if plan is None:
         del stages["stages"]["note"]["plan"]
-    session = play(says("unused"), stages=stages)
+    session = play(says("unused"), stages=stages, models=MODELS)
     failure = session.host.run("Go.")["failure"]
     assert said in failure["message"]
     assert failure["code"] == code
@@ -188,7 +191,7 @@ def test_a_process_that_is_killed_within_a_plan_costs_no_finished_step(
 ) -> None:
     from harness_core import Host
 
-    site: Site = write_site(tmp_path, stages=planned(WIDE), replies=WIDE_REPLIES)
+    site: Site = write_site(tmp_path, stages=planned(WIDE), replies=WIDE_REPLIES, models=MODELS)
     environment = site.process_env(HARNESS_FAILPOINT=f"{point}:kill")
     killed = subprocess.run([*HARNESS, "run", NAMES], cwd=site.project, env=environment, check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL

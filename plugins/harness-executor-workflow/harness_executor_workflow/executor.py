@@ -73,11 +73,11 @@ class WorkflowExecutor:
             IllegalMove: ``executor.unknown_request`` for an outcome of something that was not asked.
         """
         prefix = state.get("prefix", "")
-        if not prefix or not outcome.request_id.startswith(prefix):
+        if prefix and outcome.request_id == prefix + _CHECK:
+            return self._checked(state, outcome) if "unchecked" in state else state
+        if "run" not in state or not outcome.request_id.startswith(prefix):
             message = f"Nothing was asked under the id {outcome.request_id}."
             raise IllegalMove(message, code="executor.unknown_request")
-        if outcome.request_id == prefix + _CHECK:
-            return self._checked(state, outcome) if "unchecked" in state else state
         program = self._program(state["version"], state["plan"])
         told = outcome.model_copy(update={"request_id": outcome.request_id.removeprefix(prefix)})
         return {**state, "run": apply(program, state["run"], told)}

@@ -10,7 +10,19 @@ import pytest
 from harness_executor_workflow import harness_provide_executors
 from harness_hookspecs.contracts.executor import ExecutorContract
 from harness_hookspecs.errors import IllegalMove, RuleError
-from harness_hookspecs.executor import Executor, ExternalEvent, Fail, Finish, Outcome, RoleCall, StageInput, Timer
+from harness_hookspecs.executor import (
+    Compile,
+    Executor,
+    ExternalEvent,
+    Fail,
+    Finish,
+    Outcome,
+    Request,
+    RoleCall,
+    StageInput,
+    Timer,
+)
+from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.role import ExecuteStepTask, parse_task, role_of
 from harness_hookspecs.value import freeze, thaw
 
@@ -86,6 +98,20 @@ def stage_input(**changed: Any) -> StageInput:
     return StageInput(**{**usual, **changed})
 
 
+def registered(asked: Request) -> Outcome:
+    """What the world says of a plan that is sound."""
+    assert isinstance(asked, Compile)
+    value = {"workflowVersionId": f"wfv_{digest(thaw(asked.document))[:32]}", "plan": asked.document}
+    return Outcome(request_id=asked.request_id, ok=True, value=value)
+
+
+def begun(subject: Executor, given: StageInput) -> Any:
+    """The state after the plan was checked."""
+    state = subject.start(given)
+    [asked] = subject.next(state)
+    return subject.apply(state, registered(asked))
+
+
 class TestWorkflowExecutor(ExecutorContract):
     def subject(self) -> Executor:
         return executor()
@@ -93,10 +119,33 @@ class TestWorkflowExecutor(ExecutorContract):
     def stage_input(self, **changed: Any) -> StageInput:
         return super().stage_input(**{"plan": TWO, **changed})
 
+    def outcome(self, request: Request, *, ok: bool = True) -> Outcome:
+        return registered(request) if ok and isinstance(request, Compile) else super().outcome(request, ok=ok)
+
+
+def test_before_its_first_step_a_plan_is_checked_once() -> None:
+    subject = executor()
+    state = subject.start(stage_input())
+    [asked] = subject.next(state)
+    assert asked == Compile(request_id="note.visit[2].attempt[3]:check", document=TWO)
+    state = subject.apply(state, registered(asked))
+    assert subject.apply(state, registered(asked)) == state
+    assert all(isinstance(request, RoleCall) for request in subject.next(state))
+
+
+def test_a_plan_that_is_refused_runs_nothing() -> None:
+    subject = executor()
+    state = subject.start(stage_input())
+    [asked] = subject.next(state)
+    assert isinstance(asked, Compile)
+    error = {"name": "CompileFailed", "code": "workflow.rejected", "message": "the plan was not registered: no"}
+    state = subject.apply(state, Outcome(request_id=asked.request_id, ok=False, error=error))
+    assert subject.next(state) == (Fail(code="workflow.rejected", message=error["message"]),)
+
 
 def test_a_call_says_which_step_of_which_attempt_it_is() -> None:
     subject = executor()
-    [request] = subject.next(subject.start(stage_input()))
+    [request] = subject.next(begun(subject, stage_input()))
     assert isinstance(request, RoleCall)
     assert (request.request_id, request.step_path, request.visit_index) == ("note.visit[2].attempt[3]:a#1", "a", 0)
     task = parse_task(thaw(request.task))
@@ -107,7 +156,7 @@ def test_a_call_says_which_step_of_which_attempt_it_is() -> None:
 
 def test_a_plan_runs_to_its_output_in_a_state_that_another_process_may_go_on_with() -> None:
     first, second = executor(), executor()
-    state = first.start(stage_input())
+    state = begun(first, stage_input())
     [call] = first.next(state)
     assert isinstance(call, RoleCall)
     state = thaw(freeze(first.apply(state, Outcome(request_id=call.request_id, ok=True, value={"summary": "s"}))))
@@ -120,7 +169,7 @@ def test_a_plan_runs_to_its_output_in_a_state_that_another_process_may_go_on_wit
 
 def test_a_failure_says_the_step_its_visit_and_its_attempt() -> None:
     subject = executor()
-    state = subject.start(stage_input())
+    state = begun(subject, stage_input())
     [call] = subject.next(state)
     assert isinstance(call, RoleCall)
     error = {"name": "ProviderError", "message": "no answer", "code": "provider.timeout"}
@@ -136,7 +185,7 @@ def test_waits_and_events_are_asked_for_by_what_they_are() -> None:
         {"id": "f", "uses": "wait", "with": {"event": "paid"}},
     ]
     subject = executor()
-    asked = subject.next(subject.start(stage_input(plan=plan(*waits))))
+    asked = subject.next(begun(subject, stage_input(plan=plan(*waits))))
     name = "note.visit[2].attempt[3]:"
     assert asked == (
         Timer(request_id=f"{name}w#1", delay_ms=5),
@@ -147,7 +196,7 @@ def test_waits_and_events_are_asked_for_by_what_they_are() -> None:
 
 def test_what_is_still_open_is_the_same_request_again() -> None:
     subject = executor()
-    state = subject.start(stage_input(plan=plan(generate("a"), generate("b"))))
+    state = begun(subject, stage_input(plan=plan(generate("a"), generate("b"))))
     first, second = subject.next(state)
     assert isinstance(first, RoleCall)
     [again] = subject.next(subject.apply(state, Outcome(request_id=first.request_id, ok=True)))
@@ -165,7 +214,7 @@ def test_what_is_still_open_is_the_same_request_again() -> None:
 def test_a_run_is_given_an_object_or_what_the_stage_has(prompt: str, schema: Any, given: Any) -> None:
     subject = executor()
     document = {**plan(generate("a", input={"all": "{{ input }}"})), "input": {"schema": schema}}
-    [call] = subject.next(subject.start(stage_input(plan=document, prompt=prompt, feedback="again")))
+    [call] = subject.next(begun(subject, stage_input(plan=document, prompt=prompt, feedback="again")))
     assert isinstance(call, RoleCall)
     assert call.task["stepInput"] == {"all": given}
 
@@ -173,7 +222,6 @@ def test_a_run_is_given_an_object_or_what_the_stage_has(prompt: str, schema: Any
 @pytest.mark.parametrize(
     ("document", "code", "said"),
     [
-        (None, "workflow.no_plan", "give it one under the key plan"),
         ([], "workflow.invalid_plan", "This is not a Workflow"),
         (plan(generate("a", prompt="{{ other.x }}")), "expr.unknown_root", "`other.x` is not in scope."),
         (plan(generate("a"), limits={"maxTokens": 1}), "workflow.not_available", "limits.maxTokens is not counted"),
@@ -181,18 +229,25 @@ def test_a_run_is_given_an_object_or_what_the_stage_has(prompt: str, schema: Any
         ({**TWO, "input": {"schema": {"required": ["y"]}}}, "input.schema_mismatch", "The input is not what the plan"),
     ],
 )
-def test_what_cannot_be_run_fails_before_anything_is_asked(document: Any, code: str, said: str) -> None:
+def test_what_cannot_be_run_fails_before_a_step_is_asked_for(document: Any, code: str, said: str) -> None:
     subject = executor()
-    [end] = subject.next(subject.start(stage_input(plan=document)))
+    [end] = subject.next(begun(subject, stage_input(plan=document)))
     assert isinstance(end, Fail)
     assert end.code == code
     assert said in end.message
 
 
+def test_a_stage_without_a_plan_fails_before_anything_is_asked() -> None:
+    subject = executor()
+    [end] = subject.next(subject.start(stage_input(plan=None)))
+    assert isinstance(end, Fail)
+    assert (end.code, "give it one under the key plan" in end.message) == ("workflow.no_plan", True)
+
+
 @pytest.mark.parametrize("name", ["other", "note.visit[2].attempt[3]:zz#1", "note.visit[2].attempt[2]:a#1", ""])
 def test_an_outcome_of_something_else_is_refused(name: str) -> None:
     subject = executor()
-    for state in (subject.start(stage_input()), subject.start(stage_input(plan=None))):
+    for state in (begun(subject, stage_input()), subject.start(stage_input()), subject.start(stage_input(plan=None))):
         with pytest.raises(IllegalMove) as caught:
             subject.apply(state, Outcome(request_id=name, ok=True))
         assert caught.value.code == "executor.unknown_request"

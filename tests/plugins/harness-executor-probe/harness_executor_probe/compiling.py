@@ -22,7 +22,7 @@ from harness_hookspecs.executor import Compile, Fail, Finish, Outcome, Request, 
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.workflow import PlanFinding, Workflow
 
-__all__ = ["Compiling", "ProbeCompiler"]
+__all__ = ["Asking", "Compiling", "ProbeCompiler"]
 
 
 class ProbeCompiler:
@@ -100,12 +100,8 @@ def _named(lock: VersionLock) -> dict[str, str]:
     return tools | {f"model {one.slot}": f"{one.provider} {one.model_id}" for one in lock.models}
 
 
-class Compiling:
-    """Compile, call a role, end. ``S`` is ``{given, version, called}``."""
-
-    def compiler(self) -> ProbeCompiler:
-        """See there."""
-        return ProbeCompiler()
+class Asking:
+    """Compile, call a role, end. ``S`` is ``{given, version, called}``. It has no compiler."""
 
     def start(self, stage_input: StageInput) -> Any:
         """Nothing is compiled yet."""
@@ -132,6 +128,14 @@ class Compiling:
         if not state["called"]:
             return (RoleCall(request_id=f"{name}.call", role="worker.ai-generate", task=_task(given)),)
         return (Finish(output={"text": state["version"]["workflowVersionId"]}),)
+
+
+class Compiling(Asking):
+    """The same with a compiler."""
+
+    def compiler(self) -> ProbeCompiler:
+        """See there."""
+        return ProbeCompiler()
 
 
 def _task(given: Any) -> Any:
