@@ -34,7 +34,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "stages": ("harness_core.cli.stages:stages", "Explain the stages and their rules."),
     "graph": ("harness_core.cli.graph:graph", "Draw the stages or what a session did."),
     "transitions": ("harness_core.cli.transitions:transitions", "Show which rules a session took."),
-    "workflows": ("harness_core.cli.workflows:workflows", "Plan, check and run workflows."),
+    "workflows": ("harness_core.cli.workflows:workflows", "Check plans of workflows."),
     "report": ("harness_core.cli.report:report", "Tokens, time and cost of a session."),
     "config": ("harness_core.cli.config:config", "Check, show and explain the configuration."),
     "trust": ("harness_core.cli.config:trust", "Trust what a project's files set."),

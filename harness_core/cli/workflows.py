@@ -23,7 +23,10 @@ _READ_BYTES: Final = 2 * 1024 * 1024
 
 @click.group()
 def workflows() -> None:
-    """Check workflows: plans of steps that a model or a person wrote."""
+    """Check plans of workflows.
+
+    A plan is a document of steps that a model or a person wrote; a stage whose executor is workflow runs one.
+    """
 
 
 @workflows.command()
@@ -33,10 +36,11 @@ def workflows() -> None:
 @json_option
 @click.pass_context
 def check(ctx: click.Context, file: Path, *, sketch: bool, stage: str | None) -> None:
-    """Check a plan (LWIR) against this project's models and rules, and the tools of a stage.
+    """Check a plan (LWIR) for a stage of this project.
 
-    Nothing is run, written or registered. With - the plan is read from stdin. All that is wrong of one kind is named at
-    once, with the place in the plan; exit 14 when there is anything.
+    It is held to the project's models and rules and to the tools of the stage. Nothing is run, written or registered.
+    With - the plan is read from stdin. All that is wrong of one kind is named at once, with the place in the plan; exit
+    14 when there is anything.
     """
     source = _read(file)
     with open_host(ctx) as host:

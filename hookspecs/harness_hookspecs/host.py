@@ -584,6 +584,9 @@ class Host(Protocol):
     def diff(self, session_id: str, other: str) -> Mapping[str, Any]:
         """What two sessions did differently: ``harness.session_diff/1``."""
 
+    def check_plan(self, source: bytes, *, stage: str | None = None, sketch: bool = False) -> Mapping[str, Any]:
+        """Check a plan, or the sketch of one, for a stage: ``harness.plan_check/1``; nothing comes of it."""
+
     def verify(self, session_id: str) -> Mapping[str, Any]:
         """Prove a session's log: chain, head, copied head, content and prompt hashes."""
 

@@ -242,8 +242,9 @@ def alive(pid: int) -> bool:
 
 def test_a_worker_sees_no_variable_of_the_host(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_SECRET", "e3b0c442")
+    others = set(children())
     run(engine, "return 1")
-    [worker] = children()
+    [worker] = set(children()) - others
     assert b"e3b0c442" not in Path(f"/proc/{worker}/environ").read_bytes()
 
 
