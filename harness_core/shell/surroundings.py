@@ -30,6 +30,7 @@ class PlanSite:
     Attributes:
         built_by: Name of a tool set -> id and version of its plugin.
         models: Name of a configured model -> provider, of those whose provider no policy denies; each is a slot.
+        engines: Name of an installed engine for code -> version of its plugin.
         rules_module: The plugin of the rules engine, as a child process imports it.
         rules_name: The engine's offer.
         rules_settings: What it is built with, as plain JSON.
@@ -37,6 +38,7 @@ class PlanSite:
 
     built_by: Mapping[str, str]
     models: Mapping[str, str]
+    engines: Mapping[str, str]
     rules_module: str
     rules_name: str
     rules_settings: Mapping[str, Any]
@@ -53,7 +55,8 @@ def plan_site(parts: Parts, catalogue: Catalogue, config: EffectiveConfig) -> Pl
     denied = config.policies.providers.deny
     providers = {name: entry.provider.rpartition(":")[2] for name, entry in config.models.models.items()}
     models = {name: provider for name, provider in providers.items() if provider not in denied}
-    return PlanSite(tools, models, found.row.record.module, name, settings)
+    engines = {one.provided.name: one.row.record.version for one in catalogue.offers_of("engine")}
+    return PlanSite(tools, models, engines, found.row.record.module, name, settings)
 
 
 def slots_of(plan: Any) -> list[str]:
@@ -93,6 +96,7 @@ def surroundings_of(
         rules=parts.definition.rules,
         models={name: KnownModel(provider, name) for name, provider in site.models.items()},
         tools={**tools, **{name: tools[plain] for name, plain in dotted.items() if plain in tools}},
+        engines=site.engines,
         definition=None if definition is None else WorkflowDefinitionSnapshot.from_wire(definition),
         trial=Trial(processes, site.rules_module, site.rules_name, dict(site.rules_settings), tuple(sys.path)),
     )

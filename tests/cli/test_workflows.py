@@ -144,6 +144,14 @@ def test_the_tools_of_a_plan_are_those_of_its_stage(check: Check) -> None:
     assert check(asks, "--stage", "look", exits=14)["findings"][0]["code"] == "bind.tool_missing"
 
 
+def test_a_plan_s_code_may_name_an_engine_that_is_installed_and_no_other(check: Check) -> None:
+    code = {"language": "python", "source": "async def main(input, tools):\n    return 1\n"}
+    [said] = plan()["steps"]
+    runs = [{**said, "uses": "code.run", "with": {**code, "engine": name}} for name in ("monty", "v8")]
+    assert check(plan(steps=[runs[0]]))["lock"]["engines"][0]["name"] == "monty"
+    assert check(plan(steps=[runs[1]]), exits=14)["findings"][0]["code"] == "bind.unknown_engine"
+
+
 def test_a_stage_that_is_not_there_is_named_with_those_that_are(
     project: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
