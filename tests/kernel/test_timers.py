@@ -173,7 +173,6 @@ def timer(delay_ms: int, asked_at: str = "2026-01-01T00:00:00.500Z") -> OpenRequ
 ASKED = datetime(2026, 1, 1, 0, 0, 0, 500_000, tzinfo=UTC)
 
 
-@pytest.mark.inv("I-10")
 @pytest.mark.parametrize(("gone", "left"), [
     (0.0, 2.0), (1.5, 0.5), (2.0, 0.0), (86_400.0, 0.0), (-0.5, 2.0), (-86_400.0, 2.0),
 ])  # fmt: skip
