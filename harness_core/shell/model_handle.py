@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import attrs
 
@@ -30,6 +30,7 @@ __all__ = ["BoundModel", "ModelEntry", "counted_tokens"]
 
 CHARACTERS_PER_TOKEN = 3
 """A cautious estimate for a reservation where the provider cannot count: more tokens than English text has."""
+_NOTHING: Final = Usage()  # of a call that asks no model, as most steps of a plan do
 
 
 @attrs.frozen
@@ -160,7 +161,7 @@ class BoundModel:
 
     def usage(self) -> Usage:
         """What all answers used that there are."""
-        return Usage.sum_of(self._usages)
+        return Usage.sum_of(self._usages) if self._usages else _NOTHING
 
     # -- the question ---
 
