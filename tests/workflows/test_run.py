@@ -474,6 +474,13 @@ def test_the_last_step_runs_once_whatever_the_end() -> None:
         assert found == end or found["error"]["code"] == "tool.gone"
 
 
+def test_the_branches_of_a_last_step_run_though_the_calls_of_the_others_are_used_up() -> None:
+    last = fan("z", [tool("s")])
+    run = Run([tool("a"), tool("b", "a")], {"xs": ["p", "q"]}, last=last, limit=1)
+    assert run.through()["error"]["code"] == "limits.max_step_executions"
+    assert run.log == ["a#1", "z[p].s#1.1", "z[q].s#1.1"]
+
+
 def test_a_plan_may_have_nothing_but_a_last_step() -> None:
     run = Run([], last=tool("z"), value="done")
     assert run.through() == {"output": "done"}

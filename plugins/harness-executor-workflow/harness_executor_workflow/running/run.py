@@ -106,6 +106,7 @@ def _moved(move: Move) -> dict[str, Any]:
     root = _frame(move, "root")
     if root.state["over"] and move.state["result"] is None:
         move.state["result"] = _result(move, root)
+        move.state["over"] = None  # what stopped the others does not stop the last step
         if move.program.last is not None:
             _enter(move, "last", move.program.last)
             _work(move)
