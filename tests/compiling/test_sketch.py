@@ -151,6 +151,7 @@ WHERE = {
     "a draft": surroundings(definition=definition(PLANS["3"])),
     "packages": surroundings(definition=definition(PLANS["4"])),
     "nothing in particular": surroundings(),
+    "one model allowed": surroundings(permissions=Permissions(models=("writer",), tools=("tickets.get",))),
 }
 
 

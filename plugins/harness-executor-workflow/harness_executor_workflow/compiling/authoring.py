@@ -15,7 +15,7 @@ from harness_hookspecs.tool import TIERS
 from harness_hookspecs.value import thaw
 from harness_hookspecs.workflow import Workflow
 
-from .binding import ceilings
+from .binding import allowed_models, ceilings
 from .shapes import KINDS, kinds
 
 __all__ = ["plan_schema", "sketch_schema"]
@@ -29,7 +29,7 @@ _MAX_STEPS: Final = 6  # of a sketch that a small model writes: it may not find 
 def plan_schema(surroundings: Surroundings) -> dict[str, Any]:
     """The JSON Schema of full plans, for one request."""
     schema = copy.deepcopy(Workflow.model_json_schema())
-    models, tools = _models(surroundings), _tools(surroundings)
+    models, tools = allowed_models(surroundings), _tools(surroundings)
     parts = schema["$defs"]
     _set(parts, "AiGenerateWith", "model", {"enum": models})
     _set(parts, "AiGenerateWith", "tools", _some_of(tools))
@@ -78,11 +78,6 @@ def _drop(schema: dict[str, Any], name: str) -> None:
     schema["$defs"].pop(name, None)
 
 
-def _models(surroundings: Surroundings) -> list[str]:
-    allowed = ceilings(surroundings)
-    return sorted(name for name in surroundings.models if all(name in one.models for one in allowed))
-
-
 def _tools(surroundings: Surroundings) -> dict[str, KnownTool]:
     """The tools that a plan may call, by name: those that exist, are allowed and within the tier."""
     return {
@@ -97,7 +92,7 @@ def sketch_schema(surroundings: Surroundings) -> dict[str, Any]:
 
     Inputs are chosen from what the workflow is given and the step before; prompts are plain words.
     """
-    models = _models(surroundings)
+    models = allowed_models(surroundings)
     steps = [_tool_step(name, tool, surroundings) for name, tool in _tools(surroundings).items()]
     if models:
         steps.append(_prompt_step(models, surroundings))

@@ -14,7 +14,7 @@ from .findings import Place, did_you_mean, finding
 from .plans import Located, Plan
 from .shapes import Shape
 
-__all__ = ["Named", "ceilings", "check_binding", "named"]
+__all__ = ["Named", "allowed_models", "ceilings", "check_binding", "named"]
 
 
 class Named:
@@ -65,6 +65,12 @@ def ceilings(surroundings: Surroundings) -> list[Permissions]:
     definition = surroundings.definition
     found = [surroundings.permissions, None if definition is None else definition.permissions]
     return [one for one in found if one is not None]
+
+
+def allowed_models(surroundings: Surroundings) -> list[str]:
+    """The model slots that a plan may name."""
+    found = ceilings(surroundings)
+    return sorted(name for name in surroundings.models if all(name in one.models for one in found))
 
 
 def _above(mine: Permissions, ceiling: Permissions) -> Iterator[PlanFinding]:

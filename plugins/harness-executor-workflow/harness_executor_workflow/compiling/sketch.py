@@ -24,6 +24,7 @@ from harness_hookspecs.tool import TIERS
 from harness_hookspecs.value import Json, JsonObject, Maybe, Text, WireModel
 from harness_hookspecs.workflow import NonEmpty, PlanFinding, Target
 
+from .binding import allowed_models
 from .document import read_document
 from .findings import Place, finding, place_of
 from .schemas import SUBSET
@@ -157,8 +158,9 @@ class _Expansion:
         return f"{title}:\n{reading.as_text()}"
 
     def _model(self) -> str:
+        """The slot of a prompt that names none: one that a plan may use, and of these one of the workflow."""
         definition = self._surroundings.definition
-        slots = sorted(self._surroundings.models)
+        slots = allowed_models(self._surroundings) or sorted(self._surroundings.models)
         wanted = sorted(definition.model_slots) if definition is not None else []
         return next((slot for slot in wanted if slot in slots), slots[0])
 
