@@ -221,11 +221,20 @@ def test_a_retry_is_the_same_path_and_another_request() -> None:
     run = Run([tool("a", retry={"maxAttempts": 3, "strategy": "corrective"}, input={"x": "{{ input.x }}"})], {"x": 1})
     assert run.asks["a#1"]["task"]["stepInput"] == {"x": 1}
     run.hear("a#1", Failure())
-    assert run.asks["a#2"]["task"]["stepInput"] == {"x": 1, "feedback": "it is gone"}
+    assert run.asks["a#2"]["task"]["stepInput"] == {"x": 1}  # a tool that takes it for arguments knows no feedback
     assert run.asks["a#2"]["path"] == "a"
     end = run.through({"a": Failure("tool.still")})
     assert run.log == ["a#1", "a#2", "a#3"]
     assert end["error"] == {"code": "tool.still", "message": "Step a (visit 0, attempt 3) failed: it is gone"}
+
+
+def test_a_model_is_told_why_the_attempt_before_failed_where_the_retry_is_corrective() -> None:
+    said = {"uses": "ai.generate", "with": {"model": "m", "prompt": "p"}, "output": {"mode": "text"}}
+    for strategy, more in (("corrective", {"feedback": "it is gone"}), ("retry", {})):
+        step = {"id": "a", **said, "input": {"x": 1}, "retry": {"maxAttempts": 2, "strategy": strategy}}
+        run = Run([step])
+        assert run.asks["a#1"]["task"]["stepInput"] == {"x": 1}
+        assert run.hear("a#1", Failure()).asks["a#2"]["task"]["stepInput"] == {"x": 1, **more}
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def fail(move: Move, frame: Frame, step: str, error: dict[str, Any]) -> None:
             give_up(move, frame, step, error)
         return
     state["attempt"] += 1
-    if plan.retry.get("strategy") == "corrective" and "task" in state:
+    if plan.retry.get("strategy") == "corrective" and plan.uses == "ai.generate":  # others would take it for input
         state["task"] = with_feedback(state["task"], error["message"])
     identity = ask_id(frame, plan, state, ".delay")
     delay = delay_of(plan.retry, state["attempt"], f"{move.state['seed']}|{identity}")
