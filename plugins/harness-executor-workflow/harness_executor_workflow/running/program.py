@@ -7,13 +7,12 @@ from typing import Any, Final, NamedTuple
 
 from harness_executor_workflow.plan.graph import Edge, Graph, Loop, graph_of, targets_of
 from harness_executor_workflow.plan.templates import parse, templates_in
-from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.rules import Rules
 from harness_hookspecs.workflow import DecisionStep, ParallelStep, Step, StepOutput, WaitStep, Workflow
 
 from .expressions import Reader, reader_of
 
-__all__ = ["Fan", "Level", "Program", "StepPlan", "program_of", "version_of"]
+__all__ = ["Fan", "Level", "Program", "StepPlan", "program_of"]
 
 _ROOTS: Final = ("input", "steps", "visit", "run")
 _TEMPLATED: Final = {"ai.generate": ("prompt", "system"), "tool.call": ("args",)}
@@ -72,16 +71,10 @@ class Program(NamedTuple):
     """A plan, ready to run; ``last`` is the level of its last step alone, ``output`` the expressions of its output."""
 
     plan: Workflow
-    version: str
     root: Level
     last: Level | None
     output: Mapping[str, Reader]
     max_calls: int | None
-
-
-def version_of(document: Any) -> str:
-    """The id of a plan: the same for the same canonical document, on any machine."""
-    return f"wfv_{digest(document)[:32]}"
 
 
 def program_of(plan: Workflow, rules: Rules) -> Program:
@@ -94,7 +87,6 @@ def program_of(plan: Workflow, rules: Rules) -> Program:
     last = [step for step in plan.steps if step.id == plan.finally_]
     return Program(
         plan=plan,
-        version=version_of(plan.to_wire()),
         root=_level(usual, rules, _ROOTS),
         last=_level(last, rules, _ROOTS) if last else None,
         output=_readers(plan.to_wire()["output"]["value"], rules, _ROOTS),
