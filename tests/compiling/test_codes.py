@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from typing import Any
 
 import pytest
@@ -256,6 +257,25 @@ def test_what_is_no_plan_at_all_is_a_finding_and_nothing_else(code: str, source:
 def test_every_code_is_met_by_a_plan() -> None:
     met = {one[0] for table in (VARIANTS, ELSEWHERE, LETTERS) for one in table}
     assert met | {"sketch.invalid"} == set(CODES)
+
+
+MANY = range(40_000)
+FLOODS = {
+    "keywords": {"input__schema": {f"k{number}": 1 for number in MANY}},
+    "needs": {"steps__1__needs": [f"n{number}" for number in MANY]},
+    "permissions": {"permissions__tools": [f"t{number}" for number in MANY]},
+    "reads": {"steps__1__with__prompt": "{{ steps.a.output + steps.b.output + steps.c.output }}" * 4_000},
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_of_very_much_that_is_wrong_no_more_is_looked_for_than_can_be_told(name: str) -> None:
+    plan = changed("1", **FLOODS[name])
+    plan["steps"] += [{**INNER, "id": f"s{number}"} for number in range(150)]
+    started = time.process_time()
+    found = COMPILER.compile(plan, surroundings())
+    assert time.process_time() - started < 5
+    assert not found.ok and len(found.findings) <= 500
 
 
 def test_a_finding_names_the_step_and_says_what_to_do() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from harness_hookspecs.workflow import PlanFinding
 
-__all__ = ["CODES", "Place", "did_you_mean", "finding", "place_of", "warning"]
+__all__ = ["CODES", "MOST_FINDINGS", "Place", "did_you_mean", "finding", "place_of", "warning"]
 
 CODES: Final[Mapping[str, str]] = {
     # 1 canonical
@@ -81,6 +81,9 @@ CODES: Final[Mapping[str, str]] = {
     "binding.output_schema_mismatch": "The plan's output schema is not that of the workflow it is written for.",
 }
 """Each code with one line for a person; a plan is refused with no other."""
+
+MOST_FINDINGS: Final = 500
+"""Of one phase; who wrote more that is wrong starts anew, and neither a log nor a prompt has room for them."""
 
 _NEAR: Final = 3
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from itertools import islice
+from typing import Any
 
 from harness_hookspecs.errors import ValidationFailed
 from harness_hookspecs.workflow import PlanFinding, Workflow
 
-from .findings import Place, did_you_mean, finding, place_of
+from .findings import MOST_FINDINGS, Place, did_you_mean, finding, place_of
 
 __all__ = ["read_form", "step_at"]
-
-_MAX_TOLD: Final = 500  # a planner that is wrong so often starts anew
 
 
 def read_form(value: Any) -> Workflow | list[PlanFinding]:
@@ -23,8 +22,8 @@ def read_form(value: Any) -> Workflow | list[PlanFinding]:
     try:
         plan = Workflow.from_wire(value)
     except ValidationFailed as error:
-        return [_told(one, value) for one in error.facts["findings"][:_MAX_TOLD]]
-    return list(_renamed(value, plan.to_wire())) or plan
+        return [_told(one, value) for one in error.facts["findings"][:MOST_FINDINGS]]
+    return list(islice(_renamed(value, plan.to_wire()), MOST_FINDINGS)) or plan
 
 
 def _renamed(value: Any, wire: Any) -> Iterator[PlanFinding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from harness_hookspecs.compiler import Compilation, Surroundings
@@ -14,7 +15,7 @@ from .binding import check_binding
 from .bounds import check_bounds, most_executions
 from .document import Document, read_document
 from .fanout import check_fan_out
-from .findings import CODES, finding
+from .findings import CODES, MOST_FINDINGS, finding
 from .form import read_form
 from .lock import lock_of, version_id
 from .matching import check_match
@@ -52,7 +53,7 @@ def compile_plan(source: Any, surroundings: Surroundings) -> Compilation:
     work = _Work(source, surroundings)
     told: list[PlanFinding] = []
     for phase in _PHASES:
-        told += phase(work)
+        told += islice(phase(work), MOST_FINDINGS)
         if any(one.severity == "error" for one in told):
             return Compilation(findings=tuple(told))
     lwir_hash = sha256(work.document.data).hex()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from harness_executor_workflow.plan.graph import ENDS, cycles, edges_of
 from harness_hookspecs.workflow import PlanFinding
@@ -18,8 +19,10 @@ def check_structure(plan: Plan) -> Iterator[PlanFinding]:
     yield from _doubled(plan)
     yield from _last_step(plan)
     for body in plan.bodies.values():
-        astray = [*_needs(plan, body), *_targets(plan, body)]
-        yield from astray
+        astray = False
+        for one in chain(_needs(plan, body), _targets(plan, body)):  # no more of them than are told
+            astray = True
+            yield one
         if not astray:
             yield from _loops(body)
 

@@ -10,7 +10,7 @@ from harness_executor_workflow.plan.templates import templates_in
 from harness_hookspecs.errors import RuleError
 from harness_hookspecs.workflow import PlanFinding
 
-from .findings import CODES, Place, finding, place_of, warning
+from .findings import CODES, MOST_FINDINGS, Place, finding, place_of, warning
 from .guards import Fact, known_if
 from .judge import Flaw, Judge
 from .plans import Located
@@ -39,6 +39,7 @@ class Judged:
     def __init__(self) -> None:
         self.uses: Final[list[Use]] = []
         self.findings: Final[list[PlanFinding]] = []
+        self.wrong = 0
         self.shapes: Final[dict[Place, Shape]] = {}
 
     def errors(self, *beginnings: str) -> list[PlanFinding]:
@@ -78,7 +79,7 @@ class _Reader:
         self, text: str, place: Place, roots: dict[str, Shape], facts: tuple[Fact, ...] = ()
     ) -> tuple[Shape, Node | None]:
         """One expression; its shape, and its tree where it has one."""
-        if len(self._judged.uses) >= MAX_EXPRESSIONS:
+        if len(self._judged.uses) >= MAX_EXPRESSIONS or self._judged.wrong >= MOST_FINDINGS:
             return ANY, None
         self._judged.uses.append(Use(text, place, self._step, (*sorted(roots), "steps")))
         try:
@@ -104,6 +105,7 @@ class _Reader:
 
     def _tell(self, flaw: Flaw, place: Place) -> None:
         make = warning if flaw.is_warning else finding
+        self._judged.wrong += not flaw.is_warning
         self._judged.findings.append(make(flaw.code, place, self._step, flaw.message, flaw.hint))
 
 
