@@ -23,7 +23,7 @@ from harness_hookspecs.workflow import Workflow
 
 from .running.program import Program, program_of
 from .running.run import apply, end_of, next_asks, start
-from .stage import check_limits, given_to, identity_of
+from .stage import check_kept, given_to, identity_of
 
 if TYPE_CHECKING:
     from harness_hookspecs.compiler import Compiler
@@ -91,7 +91,7 @@ class WorkflowExecutor:
         stage_input = StageInput.from_wire(state["given"])
         try:
             program = self._program(version, plan)
-            check_limits(program.plan)
+            check_kept(program.plan)
             given = given_to(program.plan, stage_input)
         except HarnessError as error:
             code = "workflow.invalid_plan" if isinstance(error, ValidationFailed) else error.code
