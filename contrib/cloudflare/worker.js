@@ -30,7 +30,7 @@ function plan(snapshot) {
   return {
     apiVersion: "harness.lwir/v1",
     kind: "Workflow",
-    metadata: { name: "worker.one_step" },
+    metadata: { name: snapshot.name }, // a plan of another name is refused
     input: { schema: snapshot.inputSchema },
     output: { schema, value: "{{ steps.answer.output }}" },
     permissions: { models: [slot], tools: [] },
@@ -40,10 +40,14 @@ function plan(snapshot) {
         uses: "ai.generate",
         input: { asked: "{{ input }}" },
         with: { model: slot, prompt: snapshot.description ?? snapshot.name },
-        output: schema === true ? { mode: "json" } : { mode: "object", schema },
+        output: schema === true ? { mode: "json" } : { mode: modeOf(schema), schema },
       },
     ],
   };
+}
+
+function modeOf(schema) {
+  return ["object", "array"].includes(schema.type) ? schema.type : "json";
 }
 
 // Digests are compared, so that neither the length nor the time tells anything of the token. No token, no answer.

@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 
 from harness_core import Host
+from harness_executor_workflow.compiling.compiler import WorkflowCompiler
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.contracts.role import FakeRoleContext
 from harness_hookspecs.errors import RoleError
 from harness_hookspecs.role import DelegateToDefault, RoleHarness, parse_task
 from harness_hookspecs.workflow import Workflow
 from harness_role_remote import harness_provide_roles
+from tests.compiling.there import surroundings
 from tests.reference import one_stage, payloads, says, write_site
 
 TOKEN = "sesame-open-sesame"
@@ -54,7 +56,7 @@ def role(url: str, folder: Path, *, token: str = TOKEN, **settings: Any) -> Role
 
 def plan_task(output: Any = OUTPUT) -> Any:
     snapshot = {
-        "workflowId": "tickets", "name": "Tickets", "description": "Sum the ticket up.", "definitionHash": "0" * 64,
+        "workflowId": "tickets", "name": "tickets", "description": "Sum the ticket up.", "definitionHash": "0" * 64,
         "inputSchema": True, "outputSchema": output, "modelSlots": {"small": {"capabilities": []}}, "tools": [],
         "permissions": {"models": ["small"], "tools": []}, "planner": {"maxRepairs": 2}, "workers": {}, "memory": [],
         "limits": {},
@@ -70,13 +72,15 @@ def step_task() -> Any:
 
 
 @pytest.mark.req("A-15")
-@pytest.mark.parametrize("output", [OUTPUT, True])
+@pytest.mark.parametrize("output", [OUTPUT, True, {"type": "string"}])
 def test_a_plan_task_driven_through_the_role_alone_is_answered_by_the_worker_with_a_plan(
     url: str, tmp_path: Path, output: Any
 ) -> None:
     ctx = FakeRoleContext(system="Be brief.", role="planner")
     found = role(url, tmp_path).run(plan_task(output), ctx).to_wire()
     plan = Workflow.from_wire(found["lwir"])
+    compiled = WorkflowCompiler().compile(found["lwir"], surroundings(definition=plan_task(output).workflow_snapshot))
+    assert compiled.ok, compiled.findings
     assert [(step.id, step.uses) for step in plan.steps] == [("answer", "ai.generate")]
     assert plan.permissions.models == ("small",)
     [note] = [noted.given for noted in ctx.noted if noted.what == "note"]
