@@ -262,6 +262,7 @@ def test_every_code_is_met_by_a_plan() -> None:
 MANY = range(40_000)
 FLOODS = {
     "keywords": {"input__schema": {f"k{number}": 1 for number in MANY}},
+    "keywords below a long name": {"input__schema": {"properties": {"x" * 500_000: {f"k{n}": 1 for n in range(999)}}}},
     "needs": {"steps__1__needs": [f"n{number}" for number in MANY]},
     "permissions": {"permissions__tools": [f"t{number}" for number in MANY]},
     "reads": {"steps__1__with__prompt": "{{ steps.a.output + steps.b.output + steps.c.output }}" * 4_000},
@@ -276,6 +277,7 @@ def test_of_very_much_that_is_wrong_no_more_is_looked_for_than_can_be_told(name:
     found = COMPILER.compile(plan, surroundings())
     assert time.process_time() - started < 5
     assert not found.ok and len(found.findings) <= 500
+    assert len(found.to_json_bytes()) < 2_000_000
 
 
 def test_a_finding_names_the_step_and_says_what_to_do() -> None:

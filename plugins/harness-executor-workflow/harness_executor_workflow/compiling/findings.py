@@ -8,7 +8,7 @@ from typing import Final
 
 from harness_hookspecs.workflow import PlanFinding
 
-__all__ = ["CODES", "MOST_FINDINGS", "Place", "did_you_mean", "finding", "place_of", "warning"]
+__all__ = ["CODES", "MOST_CHARACTERS", "MOST_FINDINGS", "Place", "did_you_mean", "finding", "place_of", "warning"]
 
 CODES: Final[Mapping[str, str]] = {
     # 1 canonical
@@ -84,6 +84,9 @@ CODES: Final[Mapping[str, str]] = {
 
 MOST_FINDINGS: Final = 500
 """Of one phase; who wrote more that is wrong starts anew, and neither a log nor a prompt has room for them."""
+
+MOST_CHARACTERS: Final = 250_000
+"""Of their places and sentences together; the one that goes beyond is the last."""
 
 _NEAR: Final = 3
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from harness_hookspecs.compiler import Compilation, Surroundings
@@ -15,7 +14,7 @@ from .binding import check_binding
 from .bounds import check_bounds, most_executions
 from .document import Document, read_document
 from .fanout import check_fan_out
-from .findings import CODES, MOST_FINDINGS, finding
+from .findings import CODES, MOST_CHARACTERS, MOST_FINDINGS, finding
 from .form import read_form
 from .lock import lock_of, version_id
 from .matching import check_match
@@ -53,7 +52,7 @@ def compile_plan(source: Any, surroundings: Surroundings) -> Compilation:
     work = _Work(source, surroundings)
     told: list[PlanFinding] = []
     for phase in _PHASES:
-        told += islice(phase(work), MOST_FINDINGS)
+        told += _first(phase(work))
         if any(one.severity == "error" for one in told):
             return Compilation(findings=tuple(told))
     lwir_hash = sha256(work.document.data).hex()
@@ -65,6 +64,16 @@ def compile_plan(source: Any, surroundings: Surroundings) -> Compilation:
         plan=work.plan.workflow,
         max_step_executions=most_executions(work.plan),
     )
+
+
+def _first(found: Iterator[PlanFinding]) -> Iterator[PlanFinding]:
+    """As many as are told; a name of the plan that is very long stands in each place below it."""
+    characters = 0
+    for number, one in enumerate(found, 1):
+        yield one
+        characters += len(one.path) + len(one.message)
+        if number == MOST_FINDINGS or characters > MOST_CHARACTERS:
+            return
 
 
 def _canonical(work: _Work) -> Iterator[PlanFinding]:
