@@ -208,8 +208,7 @@ def _context_failed(state: SessionState, event: Event) -> None:
 
 def _attempt_failed(visit: Visit, error: dict[str, Any]) -> None:
     code = error.get("code") or error.get("name") or "failed"
-    details = error.get("details") or {}
-    visit.failure = Failure(code, error.get("message", ""), list(details.get("findings", ())), details.get("hint"))
+    visit.failure = Failure.told(code, error.get("message", ""), error)
 
 
 @_on("role.suspended")

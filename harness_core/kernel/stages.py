@@ -23,8 +23,6 @@ from .transitions import session_failed, transition, visit_failed
 __all__ = ["advance", "kernel_findings"]
 
 NOTHING = Decision()
-_OF_FINDING = ("code", "severity", "path", "message", "hint")
-"""What a finding of a validator says; one of a compiler may say more."""
 
 
 def advance(state: SessionState, definition: Definition, command: Advance, executor_state: Any) -> Decision:
@@ -177,11 +175,10 @@ def _attempt_over(state: SessionState, definition: Definition, error: HarnessErr
     """Meet a failed attempt; the outcome it came from is in the log already, so no event says it again."""
     visit = state.visit
     assert visit is not None
-    last: dict[str, Any] = next((o["error"] for o in reversed(visit.outcomes) if not o["ok"]), {})
-    details = last.get("details") or {}
-    hint, found = error.hint or details.get("hint"), details.get("findings", ())
-    findings = [{name: one[name] for name in _OF_FINDING if one.get(name) is not None} for one in found]
-    failure = Failure(error.code, error.message, findings, hint)
+    failed = (one["error"] for one in reversed(visit.outcomes) if not one["ok"])
+    # Of many calls some fail and are got over: only the error that is passed on says more of this end.
+    last: dict[str, Any] = next((one for one in failed if one.get("code") in (None, error.code)), {})
+    failure = Failure.told(error.code, error.message, last, error.hint)
     return _after_failure(state, definition, attrs.evolve(visit, failure=failure))
 
 

@@ -40,6 +40,32 @@ class Failure:
     findings: list[Any] = attrs.Factory(list)
     hint: str | None = None
 
+    @classmethod
+    def told(cls, code: str, message: str, error: Mapping[str, Any], hint: str | None = None) -> Failure:
+        """With the findings and the hint of a recorded error, as far as they are any: a plugin may put anything there.
+
+        Args:
+            code: Why, for the retry decision.
+            message: The same for people.
+            error: The envelope.
+            hint: What to do next; else what the error says.
+        """
+        details = error.get("details") or {}
+        found, hints = details.get("findings"), (hint, details.get("hint"))
+        told = [_finding(one) for one in found if isinstance(one, Mapping)] if isinstance(found, list | tuple) else []
+        said = next((one for one in hints if one and isinstance(one, str)), None)
+        return cls(code, message, [one for one in told if one is not None], said)
+
+
+_OF_FINDING = ("code", "severity", "path", "message", "hint")
+"""What a finding says in an event; one of a compiler may say more."""
+
+
+def _finding(found: Mapping[str, Any]) -> dict[str, Any] | None:
+    kept = {name: found[name] for name in _OF_FINDING if found.get(name) is not None}
+    is_whole = kept.get("severity") in ("error", "warning") and {"code", "message"} <= kept.keys()
+    return kept if is_whole and all(isinstance(one, str) for one in kept.values()) else None
+
 
 @attrs.define
 class OpenRequest:

@@ -94,6 +94,36 @@ def test_an_executor_that_breaks_fails_its_attempt_and_never_the_loop(executor: 
     assert play.types().count("stage.entered") == 1
 
 
+@pytest.mark.parametrize("code", ["executor.said", "role.output_invalid"])
+def test_an_end_has_findings_and_hint_of_the_failure_it_passes_on_and_of_none_that_was_got_over(code: str) -> None:
+    end = Fail(code="executor.said", message="no")
+    executor = Odd(next=lambda state: (end if state["outcomes"] else _call("one"),))
+    play = Play(definition(stage(), executors={"agent": executor})).to_role()
+    finding = {"code": "output.schema", "severity": "error", "path": "/a", "message": "wrong"}
+    details = {"findings": [finding], "hint": "mend it"}
+    [role_call_id] = play.state.role_calls
+    play.send(RoleFailed(role_call_id, {"name": "RoleError", "message": "no", "code": code, "details": details}))
+    failed = play.last("session.failed")
+    passed_on = code == "executor.said"
+    assert (failed.get("findings") or [], failed.get("hint")) == (
+        ([finding], "mend it") if passed_on else ([], None)
+    )
+
+
+@pytest.mark.parametrize("findings", [
+    7, "no", ["no"], [{}], [{"code": 1, "severity": "error", "message": "m"}],
+    [{"code": "c", "severity": "fatal", "message": "m"}],
+    [{"code": "c", "severity": "error", "message": "m", "path": 0}],
+])  # fmt: skip
+def test_what_a_plugin_calls_findings_and_is_none_ends_no_session_otherwise(findings: Any) -> None:
+    play = Play(definition()).to_role()
+    [role_call_id] = play.state.role_calls
+    details = {"findings": findings, "hint": 7}
+    play.send(RoleFailed(role_call_id, {"name": "E", "message": "no", "code": "acme.odd", "details": details}))
+    failed = play.last("session.failed")
+    assert (failed["code"], failed.get("findings") or [], failed.get("hint")) == ("acme.odd", [], None)
+
+
 @pytest.mark.req("B-05")
 def test_an_executor_that_would_ask_for_ever_is_stopped() -> None:
     plan = stage("work", ('artifact.status == "success"', "completed"), retry=retry("retry", 3))
