@@ -168,7 +168,9 @@ class SessionMachine:
             executor = self.definition.executors[visit.executor]
             applied = guarded(executor.apply, value, self._outcome(outcome), what=f"executor {visit.executor}")
             value = applied.value if applied.error is None else applied.error
-            if self._opened is not None:
+            if applied.error is not None:
+                self._opened = None  # its error is met in the usual way, whatever would be said of that
+            elif self._opened is not None:
                 self._add_opened(executor, value)
         return value
 

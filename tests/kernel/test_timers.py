@@ -123,6 +123,24 @@ def test_no_end_waits_for_a_timer_and_each_end_waits_for_the_calls(ending: Any, 
     assert not play.state.timers
 
 
+class Silent(Plan):
+    """It breaks at an outcome of ``b``, and says of each that it opens nothing."""
+
+    def apply(self, state: Any, outcome: Outcome) -> Any:
+        if outcome.request_id.startswith("b"):
+            raise RuntimeError("boom")
+        return super().apply(state, outcome)
+
+    def opened(self, state: Any) -> tuple[Request, ...]:
+        return ()
+
+
+@pytest.mark.inv("I-21")
+def test_no_timer_is_waited_for_by_an_executor_that_broke_and_says_what_outcomes_open() -> None:
+    play = begun(Silent(a=str(HOUR_MS), b="call"))
+    assert ends(play, "b.0")[:3] == ["role.returned", "timer.cancelled", "session.failed"]
+
+
 def test_an_attempt_that_is_tried_again_has_timers_of_its_own() -> None:
     play = begun(Plan(failing, a=str(HOUR_MS), b="call"), retry=retry("retry", 2))
     assert play.state.visit is not None
