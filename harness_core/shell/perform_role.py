@@ -112,6 +112,7 @@ class _RoleCall:
 
     def _make_context(self, prior: Sequence[Event]) -> CallContextOfRole:
         setup, services = self._setup, self._services
+        bound = partial(_bound_model, setup, services, self._recorder)  # and not this object, which holds the context
         return CallContextOfRole(
             scope=Scope(
                 run_id=setup.session_id,
@@ -119,7 +120,7 @@ class _RoleCall:
                 role=self._request.payload["role"],
                 parent_run_id=setup.parent_id,
             ),
-            model=self._model() if asks_model(self._task) else NoModel(),
+            model=bound() if asks_model(self._task) else NoModel(bound),
             durability=Durability(self._recorder, prior, services.redactor),
             ports=services.ports,
             abort_signal=services.cancel,
@@ -131,17 +132,6 @@ class _RoleCall:
             response_schema=answer_schema(self._task),
             trace=services.trace,
             earlier=setup.earlier,
-        )
-
-    def _model(self) -> BoundModel:
-        setup = self._setup
-        return BoundModel(
-            setup.model,
-            recorder=self._recorder,
-            services=self._services,
-            tools=setup.site.tools,
-            routing=(setup.site.persona, setup.site.stage, setup.attempt),
-            params=setup.params,
         )
 
     # -- running ---
@@ -383,6 +373,17 @@ class _RoleCall:
 
 
 _RESULTS = (DelegateToDefault, ExecuteStepResult)
+
+
+def _bound_model(setup: RoleCallSetup, services: Services, recorder: RoleCallRecorder) -> BoundModel:
+    return BoundModel(
+        setup.model,
+        recorder=recorder,
+        services=services,
+        tools=setup.site.tools,
+        routing=(setup.site.persona, setup.site.stage, setup.attempt),
+        params=setup.params,
+    )
 
 
 def _described(

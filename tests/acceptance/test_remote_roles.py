@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from harness_hookspecs.errors import HarnessError
+from tests.acceptance.listing import listed, outcomes, ran, replays_equal, step
 from tests.acceptance.test_secrets import kept
 from tests.reference import one_stage, says
 
@@ -70,10 +71,12 @@ def begin(play: Any, service: Service, monkeypatch: pytest.MonkeyPatch) -> Calla
     """A project whose agent stages are answered by the service; ``more`` are settings of the role."""
     monkeypatch.setenv("ACME_TOKEN", TOKEN)
 
-    def begun(*replies: Any, stages: Any = None, run: Any = None, **more: Any) -> Any:
+    def begun(
+        *replies: Any, stages: Any = None, run: Any = None, bind: Sequence[str] = ("worker.ai-generate",), **more: Any
+    ) -> Any:
         url = f"http://127.0.0.1:{service.server.server_port}/roles?key=none"
         settings = {"url": url, "bearer": "env:ACME_TOKEN", **more}
-        harness = {"bind": {"worker.ai-generate": "remote"}, "plugins": {"settings": {"remote": settings}}}
+        harness = {"bind": dict.fromkeys(bind, "remote"), "plugins": {"settings": {"remote": settings}}}
         files = {"harness": {**harness, **({"run": run} if run else {})}, "stages": stages or one_stage()}
         return play(*(replies or (says("unused"),)), **files)
 
@@ -238,6 +241,25 @@ def test_a_step_that_is_not_sent_is_done_by_the_default_in_the_same_run(begin: A
     assert (delegated["source"], delegated["target"]) == ("role-remote", "role-workflow")
     [started] = session.payloads("harness.session.started")
     assert started["runId"] == document["id"]
+
+
+CALL = step("call", "tool.call", {"tool": "effects.pure", "args": {"note": "a"}})
+CODE = ran("count", "async def main(input, tools):\n    return 1\n")
+
+
+@pytest.mark.req("A-96")
+@pytest.mark.parametrize("call", [CALL, CODE], ids=["tool.call", "code.run"])
+def test_a_step_that_asks_no_model_can_be_done_by_the_service_too(begin: Any, service: Service, call: Any) -> None:
+    service.answer = {**DONE, "output": {"n": 7}, "usage": USED}
+    session = begin(stages=listed(call), bind=[call["role"]])
+    document = session.run()
+    assert outcomes(session) == [{"ok": True, "value": {"n": 7}}]
+    [(body, _)] = service.sent
+    assert (body["task"]["step"]["uses"], body["modelSlotId"]) == (call["task"]["step"]["uses"], "")
+    [completed] = session.payloads("harness.session.completed")
+    assert completed["usage"]["inputTokens"] == document["usage"]["input_tokens"] == 90
+    replays_equal(session, roles=1)
+    assert len(service.sent) == 1 and not session.effects()
 
 
 @pytest.mark.req("A-97")
