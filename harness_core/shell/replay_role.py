@@ -26,16 +26,23 @@ from .redaction import Redactor
 from .services import ActiveTime, Services
 from .session_parts import SessionParts
 
-__all__ = ["ENDED_FROM_OUTSIDE", "RecordedCalls", "RefusingProvider", "RefusingTools", "RoleReplay"]
+__all__ = ["RecordedCalls", "RefusingProvider", "RefusingTools", "RoleReplay", "ended_from_outside"]
 
 _CLOSING = frozenset({"harness.execute_step.succeeded", "harness.session.completed", "harness.session.failed"})
-ENDED_FROM_OUTSIDE = frozenset(
+_FROM_OUTSIDE = frozenset(
     {
         "cancelled", "engine.crash", "engine.memory", "engine.not_available", "engine.timeout", "role.timeout",
         "role.not_available", MIGRATED,
     }
 )  # fmt: skip
 """Codes of role calls that ended by what someone else did, the clock or what the machine had."""
+
+
+def ended_from_outside(error: Mapping[str, Any]) -> bool:
+    """Whether the error that is recorded of a role call, or of the run that its repair came to, has such a code."""
+    run = (error.get("details") or {}).get("error")
+    of_run = run.get("code") if isinstance(run, Mapping) and str(error.get("code")).startswith("fixer.") else None
+    return not _FROM_OUTSIDE.isdisjoint((error.get("code"), of_run))
 
 
 class RefusingProvider:
@@ -117,7 +124,7 @@ class RoleReplay:
             Diverged: It asks something else, leaves recorded calls unused, or ends otherwise.
             Drift: Its manifest is another one.
         """
-        if event.type == "role.failed" and event.payload["error"].get("code") in ENDED_FROM_OUTSIDE:
+        if event.type == "role.failed" and ended_from_outside(event.payload["error"]):
             return False
         request = state.open[event.payload["effect_id"]]
         token = self.ports.wait.token()

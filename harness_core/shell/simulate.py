@@ -29,7 +29,7 @@ from harness_hookspecs.store import StoredEvent
 from .machine import SessionMachine
 from .ports.strand import Abandoned
 from .replay import CONTROL_TYPES, Difference, ReplayReport
-from .replay_role import ENDED_FROM_OUTSIDE
+from .replay_role import ended_from_outside
 from .simulate_answers import Answers
 from .simulate_loop import Asked, RoleRun, SimulatedLoop
 from .simulate_record import Record, call_id_of
@@ -318,7 +318,7 @@ class _Simulation:
         """Nobody writes the next event: a role call was ended from outside, or something else was asked."""
         role_call_id = event.refs.get("role_call_id", "")
         failed = next(self.record.ahead(role_call_id, "role.failed"), None)
-        if failed is not None and failed.payload["error"].get("code") in ENDED_FROM_OUTSIDE:
+        if failed is not None and ended_from_outside(failed.payload["error"]):
             run = self._runs.get(role_call_id)
             if run is not None:
                 run.alive = False

@@ -130,6 +130,19 @@ def test_a_code_step_that_nobody_has_repaired_is_run_anew(play: Any) -> None:
     assert session.effects() == ["a", "a"]
 
 
+@pytest.mark.inv("I-18")
+def test_a_repair_that_the_clock_ended_is_not_run_again_by_a_replay(play: Any) -> None:
+    endless = MENDED.replace("return [", "while True:\n        pass\n    return [")
+    step = failing(timeoutMs=300)
+    session = fixing(play, proposes(endless), calls=(step, mending(step)))
+    session.run()
+    _, fixed = outcomes(session)
+    assert (fixed["error"]["code"], fixed["error"]["details"]["error"]["code"]) == ("fixer.failed", "engine.timeout")
+    report = session.host.replay("@last", "skip-inference")
+    assert (report["equal"], report["roles_entered"]) == (True, 1), report["diverged"]
+    assert session.host.replay("@last", "simulate")["equal"]
+
+
 @pytest.mark.req("A-46")
 def test_after_the_last_repair_that_the_step_allows_it_is_exhausted(play: Any) -> None:
     wrong = MENDED.replace("return [", "return 7 or [")
