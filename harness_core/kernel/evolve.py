@@ -306,7 +306,7 @@ def _retry(state: SessionState, event: Event) -> None:
     visit.pack_ref = visit.facts_ref = visit.artifact_id = visit.output_ref = None
     visit.body_ref = visit.status = visit.failure = visit.body = None
     visit.accepted = False
-    visit.requested, visit.repaired, visit.outcomes, visit.warnings = {}, {}, [], []
+    visit.requested, visit.begun_at, visit.repaired, visit.outcomes, visit.warnings = {}, {}, {}, [], []
 
 
 @_on("approval.requested")

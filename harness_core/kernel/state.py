@@ -88,6 +88,11 @@ class OpenRequest:
     last_of: dict[str, str] = attrs.Factory(dict)  # conversation -> the end of a call it goes on from
     asked_at: str = ""  # of a timer: its delay counts from then
 
+    @property
+    def place(self) -> str | None:
+        """Step path and visit in one; ``None`` where a call stands at no step."""
+        return None if self.step_path is None else f"{self.step_path}#{self.visit_index}"
+
 
 @attrs.define
 class Causes:
@@ -188,7 +193,8 @@ class Visit:
     pack_ref: str | None = None
     facts_ref: str | None = None
     requested: dict[str, str] = attrs.Factory(dict)  # request id -> its role call, or its effect
-    repaired: dict[str, str] = attrs.Factory(dict)  # step path -> the role call of the last repair there
+    begun_at: dict[str, int] = attrs.Factory(dict)  # place -> the seq of the first role call there
+    repaired: dict[str, str] = attrs.Factory(dict)  # place -> the role call of the last repair there
     outcomes: list[dict[str, Any]] = attrs.Factory(list)
     artifact_id: str | None = None
     artifact_type: str | None = None
@@ -209,8 +215,10 @@ class Visit:
         """Remember a role call of this attempt."""
         role_call_id = request.payload["role_call_id"]
         self.requested[request.payload["request_id"]] = role_call_id
-        if request.payload["role"] == "fixer" and request.step_path is not None:
-            self.repaired[request.step_path] = role_call_id
+        if request.place is not None:
+            self.begun_at.setdefault(request.place, request.seq)
+            if request.payload["role"] == "fixer":
+                self.repaired[request.place] = role_call_id
 
 
 @attrs.define

@@ -20,11 +20,13 @@ def earlier_results(store: Store, stream: str, request: OpenRequest, visit: Visi
     """What code at the place of a role call was given before, in the same attempt of its stage.
 
     A repair, and the run of a step that was repaired, is given these results in place of the effects. Of equal calls
-    the last one counts.
+    the last one counts. Only what stands between the first call at that place and this one is read: with thousands of
+    branches the log is long.
     """
     found: dict[tuple[str, str, str, int], Mapping[str, Any]] = {}
     calls = set(visit.requested.values()) - {request.payload["role_call_id"]}
-    for event in store.read(stream, after=visit.entered_seq):
+    first = visit.begun_at.get(request.place or "", visit.entered_seq)
+    for event in store.read(stream, after=first, until=request.seq):
         if event.type != "harness.tool_call.succeeded":
             continue
         _, _, _, payload, refs, *_ = decoded(event)

@@ -289,7 +289,7 @@ class Performer:
         return {one.name: Slot(one, {**self._seed(visit, one), **one.params, **own}) for one in entries}
 
     def _earlier(self, request: OpenRequest, visit: Visit) -> Earlier:
-        if request.step_path not in visit.repaired:
+        if request.place not in visit.repaired:
             return {}
         self.services.loop.flush()  # what ended before it was asked for may not be in the store yet
         return earlier_results(self.store, self.stream, request, visit)
