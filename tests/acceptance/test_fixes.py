@@ -199,7 +199,8 @@ def planning(**more: Any) -> dict[str, Any]:
 
 @pytest.mark.req("A-57", "A-93")
 def test_a_plan_is_asked_for_and_given_as_it_is_with_a_manifest_of_its_shape(play: Any) -> None:
-    outer = {"cycleNumber": 1, "maxCycles": 2, "isFinalCycle": True, "priorCycles": []}
+    prior = [{"cycleNumber": 0, "status": "failed", "output": {"n": 1}}]
+    outer = {"cycleNumber": 1, "maxCycles": 2, "isFinalCycle": True, "priorCycles": prior}
     session = play({"json": {"steps": []}, "usage": USAGE}, stages=listed(planning(), planning(outerLoopContext=outer)))
     session.run()
     plan = {"ok": True, "value": {"kind": "plan", "lwir": {"steps": []}}}
@@ -210,6 +211,9 @@ def test_a_plan_is_asked_for_and_given_as_it_is_with_a_manifest_of_its_shape(pla
     assert (first["role"], first["definitionHash"]) == ("planner", "a" * 64)
     assert [tool["name"] for tool in first["tools"]] == ["effects_pure"]
     assert "outerLoopHash" not in first and len(again["outerLoopHash"]) == 64
+    asked = [one["request"]["messages"] for one in session.payloads("harness.model.called")]
+    told = [b"Round 0 ended failed" in b"".join(map(session.host.store.blob, refs)) for refs in asked]
+    assert told == [False, True]
     replays_equal(session, roles=2)
 
 
