@@ -260,7 +260,7 @@ def test_every_code_is_met_by_a_plan() -> None:
 
 
 MANY = range(40_000)
-FLOODS = {
+FLOODS: dict[str, dict[str, Any]] = {
     "keywords": {"input__schema": {f"k{number}": 1 for number in MANY}},
     "keywords below a long name": {"input__schema": {"properties": {"x" * 500_000: {f"k{n}": 1 for n in range(999)}}}},
     "needs": {"steps__1__needs": [f"n{number}" for number in MANY]},
