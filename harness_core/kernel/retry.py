@@ -30,6 +30,9 @@ DETERMINISTIC_CODES = frozenset(
         "role.result_kind_mismatch",
         "script.exhausted",
         "script.invalid",
+        "workflow.invalid_plan",
+        "workflow.no_plan",
+        "workflow.not_available",
     }
 )
 """Failures that another attempt would only repeat."""

@@ -121,6 +121,11 @@ def test_a_failure_that_another_attempt_would_only_repeat_is_not_repeated(code: 
     assert retry_decision(retry("corrective", 3), visit(1, code), None).kind == "give_up"
 
 
+@pytest.mark.parametrize("code", ["workflow.invalid_plan", "workflow.no_plan", "workflow.not_available"])
+def test_a_plan_that_cannot_be_run_is_not_tried_again(code: str) -> None:
+    assert retry_decision(retry("retry", 3), visit(1, code), None).kind == "give_up"
+
+
 @pytest.mark.parametrize("code", ["plugin.schema_invalid", "plugin.schema_too_complex", "plugin.schema_unresolvable"])
 def test_a_broken_schema_is_not_tried_again(code: str) -> None:
     assert code in DETERMINISTIC_CODES
