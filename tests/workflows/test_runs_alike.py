@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness_executor_workflow.plan.paths import parse_path
 from harness_executor_workflow.running.program import Program, program_of
-from harness_executor_workflow.running.run import apply, end_of, next_asks, start
+from harness_executor_workflow.running.run import apply, end_of, next_asks, opened_asks, start
 from harness_hookspecs.executor import Outcome
 from harness_hookspecs.kit import codec
 from harness_hookspecs.workflow import Workflow
@@ -128,8 +128,22 @@ def test_a_step_of_a_run_is_pure_and_its_state_is_plain(plan: Any, salt: int, ch
         assert state == before
         assert apply(program, codec.loads(codec.dumps(state)), told) == after
         assert codec.loads(codec.dumps(after)) == after
-        assert apply(program, after, told) == after  # it was heard already
+        assert apply(program, after, told) == {**after, "opened": []}  # it was heard already
         state = after
+
+
+@given(plans(), st.integers(0, 9), st.sampled_from((0, 2, 5)), st.randoms(use_true_random=False))
+def test_what_an_outcome_opens_is_what_was_not_open_before(plan: Any, salt: int, failures: int, chance: Any) -> None:
+    program, state = begun(plan)
+    assert opened_asks(state) == next_asks(program, state)
+    while end_of(state) is None:
+        before = {ask["id"] for ask in next_asks(program, state)}
+        ask = chance.choice(next_asks(program, state))
+        value, error = answer(str(salt), ask, step_of(plan, ask["path"]), failures=failures)
+        told = outcome(ask, value, error)
+        state = apply(program, state, told)
+        assert opened_asks(state) == tuple(one for one in next_asks(program, state) if one["id"] not in before)
+        assert opened_asks(apply(program, state, told)) == ()
 
 
 @pytest.mark.parametrize("request_id", ["", "s9#1", "s0[x]#1", "s0.s1#1", "../x"])

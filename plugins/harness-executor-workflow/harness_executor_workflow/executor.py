@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_hookspecs.errors import HarnessError, IllegalMove, ValidationFailed
@@ -22,7 +22,7 @@ from harness_hookspecs.value import thaw
 from harness_hookspecs.workflow import Workflow
 
 from .running.program import Program, program_of
-from .running.run import apply, end_of, next_asks, start
+from .running.run import apply, end_of, next_asks, opened_asks, start
 from .stage import check_kept, given_to, identity_of
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class WorkflowExecutor:
     """Runs the plan that its stage names.
 
     ``S`` is ``{prefix, unchecked, given}`` until the plan is checked, then ``{prefix, plan, version, run}`` or, where
-    nothing can be run, ``{end}``; plain JSON. What is derived from a plan, and what was asked, is kept beside it and
-    made again where it is missing.
+    nothing can be run, ``{end}``; plain JSON. What is derived from a plan is kept beside it and made again where it is
+    missing.
 
     Args:
         rules: Gives the engine of the session; it is asked for when the first plan is run.
@@ -49,7 +49,6 @@ class WorkflowExecutor:
     def __init__(self, rules: Callable[[], Rules]) -> None:
         self._rules = rules
         self._programs: dict[str, Program] = {}
-        self._asked: dict[str, tuple[Any, Request]] = {}
 
     def compiler(self) -> Compiler:
         """What plans are checked by; see :class:`harness_hookspecs.executor.Compiles`."""
@@ -102,26 +101,23 @@ class WorkflowExecutor:
 
     def next(self, state: Any) -> tuple[Request, ...]:
         """Everything that is open, then ``Finish`` or ``Fail``."""
+        return self._said(state, lambda program: next_asks(program, state["run"]))
+
+    def opened(self, state: Any) -> tuple[Request, ...]:
+        """Of ``next`` what the last outcome has opened; see :class:`harness_hookspecs.executor.Opens`."""
+        return self._said(state, lambda program: opened_asks(state["run"]))
+
+    def _said(self, state: Any, asks: Callable[[Program], Iterable[Mapping[str, Any]]]) -> tuple[Request, ...]:
         if "unchecked" in state:
             return (Compile(request_id=state["prefix"] + _CHECK, document=state["unchecked"]),)
         end = state["end"] if "end" in state else end_of(state["run"])
         if end is None:
-            return self._open(state)
+            program = self._program(state["version"], state["plan"])
+            return tuple(_request(f"{state['prefix']}{ask['id']}", ask) for ask in asks(program))
         if "output" in end:
             return (Finish(output=end["output"]),)
         error = end.get("error", end)
         return (Fail(code=error["code"], message=error["message"]),)
-
-    def _open(self, state: Any) -> tuple[Request, ...]:
-        program = self._program(state["version"], state["plan"])
-        known, found = self._asked, {}
-        for ask in next_asks(program, state["run"]):
-            name = f"{state['prefix']}{ask['id']}"
-            was = known.get(name)
-            # A wide fan-out is asked again after each outcome: what is the same as before is not built again.
-            found[name] = was if was is not None and was[0] is ask else (ask, _request(name, ask))
-        self._asked = found
-        return tuple(request for _, request in found.values())
 
     def _program(self, version: str, document: Any) -> Program:
         known = self._programs.get(version)

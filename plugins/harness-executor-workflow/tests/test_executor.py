@@ -16,6 +16,7 @@ from harness_hookspecs.executor import (
     ExternalEvent,
     Fail,
     Finish,
+    Opens,
     Outcome,
     Request,
     RoleCall,
@@ -194,13 +195,22 @@ def test_waits_and_events_are_asked_for_by_what_they_are() -> None:
     )
 
 
-def test_what_is_still_open_is_the_same_request_again() -> None:
+def test_it_says_what_each_outcome_opens_and_its_end() -> None:
     subject = executor()
-    state = begun(subject, stage_input(plan=plan(generate("a"), generate("b"))))
+    assert isinstance(subject, Opens)
+    state = subject.start(stage_input(plan=plan(generate("a"), generate("b"), generate("c", "a"))))
+    assert subject.opened(state) == subject.next(state)
+    state = begun(subject, stage_input(plan=plan(generate("a"), generate("b"), generate("c", "a"))))
     first, second = subject.next(state)
-    assert isinstance(first, RoleCall)
-    [again] = subject.next(subject.apply(state, Outcome(request_id=first.request_id, ok=True)))
-    assert again is second
+    assert subject.opened(state) == (first, second)
+    assert isinstance(first, RoleCall) and isinstance(second, RoleCall)
+    state = subject.apply(state, Outcome(request_id=first.request_id, ok=True))
+    assert subject.next(state) == (second, *subject.opened(state))
+    [third] = subject.opened(state)
+    assert isinstance(third, RoleCall) and third.step_path == "c"
+    for call in (second, third):
+        state = subject.apply(state, Outcome(request_id=call.request_id, ok=True))
+    assert subject.opened(state) == subject.next(state) == (Finish(output=None),)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,10 @@ class Move:
         self._mine[id(part)] = part
         return part
 
+    def made(self, part: Any) -> bool:
+        """Whether the part was made or copied in this move; what is not is as it was before."""
+        return id(part) in self._mine
+
 
 def new_level(move: Move, level: Level) -> dict[str, Any]:
     """The state of a level of which nothing has begun; ``left`` is how many steps have not settled."""

@@ -22,7 +22,7 @@ from .program import Level, Program
 from .steps import begin, error_of, fail_level, heard, skip
 from .tasks import evaluate, scope_of
 
-__all__ = ["apply", "end_of", "next_asks", "start"]
+__all__ = ["apply", "end_of", "next_asks", "opened_asks", "start"]
 
 
 def start(program: Program, given: Any, *, run: Mapping[str, Any], seed: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def start(program: Program, given: Any, *, run: Mapping[str, Any], seed: str) ->
         seed: Decides what would else be chance.
     """
     state = {"input": given, "run": dict(run), "seed": seed, "calls": 0, "over": None, "result": None, "end": None}
-    move = Move(program, {**state, "root": None, "last": None})
+    move = Move(program, {**state, "root": None, "last": None, "opened": []})
     fault = best_fault(compiled_schema(program.plan.input.schema_), given)
     if fault is not None:
         message = f"The input is not what the plan takes: {fault.message} (at {fault.pointer or 'its top'})"
@@ -55,7 +55,7 @@ def apply(program: Program, state: Mapping[str, Any], outcome: Outcome) -> dict[
     found = None if state["end"] is not None else _asked(move, outcome.request_id)
     if found is None:
         _known(program, outcome.request_id)
-        return dict(state)
+        return {**state, "opened": []}
     frame, step = found
     heard(move, frame, step, outcome.value if outcome.ok else None, None if outcome.ok else error_of(outcome.error))
     return _moved(move)
@@ -68,19 +68,29 @@ def next_asks(program: Program, state: Mapping[str, Any]) -> tuple[dict[str, Any
     return tuple(ask for name in ("root", "last") if state[name] for ask in _open(state[name]))
 
 
+def opened_asks(state: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Of ``next_asks`` what the last outcome has opened, in the same order; it costs nothing to say."""
+    return tuple(state["opened"])
+
+
 def end_of(state: Mapping[str, Any]) -> dict[str, Any] | None:
     """``{output}``, or ``{error}`` with code and message, when the run is over."""
     end: dict[str, Any] | None = state["end"]
     return end
 
 
-def _open(level: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _open(level: Mapping[str, Any], counts: Callable[[Any], bool] = lambda part: True) -> Iterator[dict[str, Any]]:
+    """What a level asks for, in as far as the parts of the state that lead there count, and the ask itself."""
+    if not counts(level):
+        return
     for step in level["running"]:
         state = level["steps"][step]
+        if not counts(state):
+            continue
         if "fan" in state:
             for branch in state["fan"]["active"].values():
-                yield from _open(branch)
-        elif "ask" in state:
+                yield from _open(branch, counts)
+        elif "ask" in state and counts(state["ask"]):
             yield state["ask"]
 
 
@@ -112,6 +122,8 @@ def _moved(move: Move) -> dict[str, Any]:
             _work(move)
     if move.state["result"] is not None:
         _end(move)
+    levels = (move.state[name] for name in ("root", "last") if move.state[name] and move.state["end"] is None)
+    move.state["opened"] = [ask for level in levels for ask in _open(level, move.made)]
     return move.state
 
 

@@ -73,7 +73,7 @@ def fail(move: Move, frame: Frame, step: str, error: dict[str, Any]) -> None:
     delay = delay_of(plan.retry, state["attempt"], f"{move.state['seed']}|{identity}")
     if delay:
         state.pop("fan", None)
-        state["ask"] = _ask(frame, plan, state, ".delay", kind="timer", delay_ms=delay)
+        state["ask"] = move.new(_ask(frame, plan, state, ".delay", kind="timer", delay_ms=delay))
     else:
         _attempt(move, frame, step)
 
@@ -157,7 +157,7 @@ def _attempt(move: Move, frame: Frame, step: str) -> None:
         else:
             ask = _ask(frame, plan, state, "", kind="event", event=settings["event"])
             ask |= {"limit_ms": settings["limitMs"]} if "limitMs" in settings else {}
-        state["ask"] = ask
+        state["ask"] = move.new(ask)
     else:
         _call(move, frame, step, "", kind="call", role=ROLES[plan.uses], task=state["task"])
 
@@ -171,7 +171,7 @@ def _call(move: Move, frame: Frame, step: str, tail: str, **asked: Any) -> None:
         fail_level(move, frame, step, move.state["over"])
         return
     move.state["calls"] += 1
-    state["ask"] = _ask(frame, plan, state, tail, **asked)
+    state["ask"] = move.new(_ask(frame, plan, state, tail, **asked))
 
 
 def _ask(frame: Frame, plan: StepPlan, state: Mapping[str, Any], tail: str, **asked: Any) -> dict[str, Any]:
