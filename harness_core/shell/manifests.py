@@ -12,6 +12,8 @@ from harness_hookspecs.role_manifest import FixerManifest, OrchestratorManifest,
 __all__ = ["MadeManifest", "made_manifest"]
 
 _EMPTY_HASH = digest("")
+_MOST_KNOWN: Final = 256
+"""Equal calls follow each other; of a plan with thousands of branches hardly two are equal."""
 _SHAPES: Final[Mapping[str, Any]] = {
     "planner": PlannerManifest,
     "orchestrator": OrchestratorManifest,
@@ -50,5 +52,7 @@ def made_manifest(
     manifest_hash = hashlib.sha256(content).hexdigest()
     if manifest_hash not in known:
         _SHAPES.get(wire["role"], WorkerManifest).model_validate(wire)
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
         known.add(manifest_hash)
     return MadeManifest(wire, content, manifest_hash)
