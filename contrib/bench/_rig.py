@@ -20,6 +20,7 @@ from harness_core.shell.replay_role import RefusingProvider
 from harness_core.shell.role_setup import BoundRole
 from harness_core.shell.session import OwnedSession, SessionWorld
 from harness_core.shell.session_parts import NamedValidator, SessionParts
+from harness_core.shell.surroundings import PlanSite
 from harness_core.shell.toolbox import Toolbox
 from harness_hookspecs.artifact import ParsedArtifact
 from harness_hookspecs.executor import Executor, RoleCall
@@ -61,6 +62,9 @@ class Rig(NamedTuple):
     tools: ToolSet
     provider: Provider = RefusingProvider()
     role_calls: int = 1
+    plan: Any = None
+    text: str = "bench"
+    """What a person says; it stands alone where there is a plan, which takes it for its input."""
 
 
 class PureTool:
@@ -104,7 +108,7 @@ class _Pass:
         return Verdict(passed=True, body=subject.output)
 
 
-def _stage(rules: Rules) -> StagePlan:
+def _stage(rules: Rules, plan: Any) -> StagePlan:
     ends = rules.compile(ENDS, roots=("artifact",))
     return StagePlan(
         name="main",
@@ -118,9 +122,10 @@ def _stage(rules: Rules) -> StagePlan:
         retry=RetryPolicy("retry", 1, False, False),
         transitions=(RulePlan(ENDS, ends, ("completed",), "bench"),),
         system=None,
-        prompt="look",
+        prompt="look" if plan is None else "",
         max_turns=1,
         context_tokens=1000,
+        plan=plan,
     )
 
 
@@ -131,7 +136,7 @@ def session_parts(folder: Path, rig: Rig) -> SessionParts:
     entry = ModelEntry(PROVIDER, "none", PROVIDER, ("tool_calling",), 10**6, {}, rig.provider, 60.0)
     definition = Definition(
         initial="main",
-        stages={"main": _stage(rules)},
+        stages={"main": _stage(rules, rig.plan)},
         limits=Limits(10, 10**12, 10**6, 10**6, requests_per_attempt=rig.role_calls),
         executors={"bench": rig.executor},
         rules=rules,
@@ -143,7 +148,7 @@ def session_parts(folder: Path, rig: Rig) -> SessionParts:
         policies={"main": ToolPolicy((), _ALLOWED)},
         models={PROVIDER: entry},
         toolbox=Toolbox(Toolbox.of_set("bench", rig.tools, "bench", dict[str, ToolEntry](), 60.0)),
-        roles={("worker.ai-generate", "worker"): role},
+        roles={(f"worker.{step}", "worker"): role for step in ("ai-generate", "tool-call")},
         default_role=role,
         validators={"payload": [NamedValidator("pass", _Pass())]},
         artifacts={"text": _Text()},
@@ -154,6 +159,7 @@ def session_parts(folder: Path, rig: Rig) -> SessionParts:
         validator_timeout_seconds=120.0,
         approver_timeout_seconds=120.0,
         parallel_tools=1,
+        plans=PlanSite({}, {}, {}, "harness_rules_cel", "cel", {}),
     )
 
 
@@ -174,22 +180,21 @@ def ready(store: Store, rig: Rig) -> Iterator[OwnedSession]:
             ports.close()
 
 
-def begin(session: OwnedSession) -> None:
+def begin(session: OwnedSession, text: str = "bench") -> None:
     """Begin the session."""
-    session.begin(_start())
+    session.begin(_start(text))
 
 
 @contextmanager
 def played(store: Store, rig: Rig) -> Iterator[OwnedSession]:
     """A session that is begun."""
     with ready(store, rig) as session:
-        begin(session)
+        begin(session, rig.text)
         yield session
 
 
-def _start() -> Start:
-    text, config = b"bench", b"{}"
-    blobs = {sha256(content).hexdigest(): content for content in (text, config)}
+def _start(text: str) -> Start:
+    blobs = {sha256(content).hexdigest(): content for content in (text.encode(), b"{}")}
     text_ref, config_ref = blobs
     created = {
         "title": "bench",

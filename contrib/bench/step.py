@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from harness_hookspecs.store import Store
 
 from ._kernel import bare_rate, kernel_steps
-from ._peers import peer
+from ._peers import beside_peers, peers_found
 from ._stores import new_store
 from ._whole import STEPS, ready_steps
 from .measure import Figure, at_least, at_most, cpu_microseconds, medians, paired, turns
@@ -24,13 +24,12 @@ ROUNDS = 7
 
 def run() -> Iterator[Figure]:
     """Rates on the disk with FULL, CPU with fsync out of the way (NORMAL), commits counted at the store."""
-    peers = {name: run for name in ("langgraph_sync", "dbos_sqlite") if (run := peer(name, STEPS)) is not None}
     full = turns(
         {
             "kernel": lambda: _rate(_kernel),
             "bare": lambda: bare_rate(STEPS),
             "whole": lambda: _rate(ready_steps),
-            **peers,
+            **peers_found(STEPS),
         },
         rounds=ROUNDS,
     )
@@ -45,19 +44,7 @@ def run() -> Iterator[Figure]:
     yield at_most("step.kernel.cpu", soft["kernel"], "us CPU/step", must=120.0, aim=45.0)
     yield at_most("step.whole.commits", _commits(ready_steps), "commits/step", must=1.05, aim=1.05)
     yield at_most("step.whole.cpu", soft["whole"], "us CPU/step", must=700.0, aim=300.0)
-    yield from _beside_peers(full)
-
-
-def _beside_peers(full: Mapping[str, list[float]]) -> Iterator[Figure]:
-    """A whole step beside one step of each peer; one that is not there is taken at its share of a bare loop, quoted
-    from a quiet machine (873 and 532 of 3,680 steps/s).
-    """
-    for name, quoted, must, aim in (("langgraph_sync", 873 / 3680, 1.5, 2.5), ("dbos_sqlite", 532 / 3680, 2.5, 4.2)):
-        if name in full:
-            beside = (name, paired(full, "whole", name))
-        else:
-            beside = (f"{name}, quoted, not run", paired(full, "whole", "bare") / quoted)
-        yield at_least(f"step.whole.{name}", statistics.median(full["whole"]), "steps/s", of=beside, must=must, aim=aim)
+    yield from beside_peers("step.whole", full, "whole")
 
 
 Ready = Callable[[Store], AbstractContextManager[Callable[[], None]]]
