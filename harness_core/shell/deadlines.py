@@ -40,6 +40,8 @@ class Limit:
 class Deadlines:
     """Cancels a call's token when its time is over. A call that ends in time costs two heap operations.
 
+    With one thread nobody could look while a call goes on: it ends when it ends, and no time is waited for.
+
     Args:
         ports: For the time, and for the one worker.
         tell: Told, in a sentence, of a named call that goes on although its time is over; from that worker.
@@ -47,6 +49,7 @@ class Deadlines:
 
     def __init__(self, ports: Ports, tell: Callable[[str], None] = lambda said: None) -> None:
         self._ports, self._tell = ports, tell
+        self._watched = getattr(ports, "concurrent", True)
         self._lock = ports.wait.lock()
         self._heap: list[tuple[float, int, Limit]] = []
         self._count = 0
@@ -81,7 +84,7 @@ class Deadlines:
 
     def _add(self, limit: Limit, at: float) -> None:
         with self._lock:
-            if self._closed:
+            if self._closed or not self._watched:
                 return
             self._push(limit, at)
             while self._heap and self._heap[0][2].token is None:

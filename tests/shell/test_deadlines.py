@@ -12,7 +12,7 @@ import pytest
 
 from harness_core.shell import deadlines
 from harness_core.shell.deadlines import HEED_SECONDS, Deadlines
-from harness_core.shell.ports import HostPorts, NoThread
+from harness_core.shell.ports import HostPorts, NoThread, make_ports
 from harness_core.shell.ports.cancel import Token
 from harness_core.shell.ports.simulated import SimulatedPorts
 from harness_hookspecs.errors import Cancelled
@@ -67,6 +67,19 @@ def test_a_call_that_has_ended_is_not_said_to_go_on_whenever_that_was() -> None:
         assert (step, told) == (step, [])
     assert step > 20  # it was looked at between many lines
     assert told_of(-1)[0] == ["tool t was told to stop after 5 s and goes on"]
+
+
+def test_with_one_thread_no_call_is_cut_short_and_none_waits_for_the_time_of_another() -> None:
+    ports, reasons = make_ports("inline"), list[str | None]()
+    all_limits = Deadlines(ports)
+
+    def call() -> None:
+        with all_limits.limit(Token(), 0.01, "tool t") as token:
+            ports.spawn(lambda: None).join()
+            reasons.append(token.reason)
+
+    ports.spawn(call)
+    assert reasons == [None]
 
 
 def refuse(*_: Any, **__: Any) -> None:
