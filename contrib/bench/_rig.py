@@ -159,7 +159,7 @@ def session_parts(folder: Path, rig: Rig) -> SessionParts:
         validator_timeout_seconds=120.0,
         approver_timeout_seconds=120.0,
         parallel_tools=1,
-        plans=PlanSite({}, {}, {}, "harness_rules_cel", "cel", {}),
+        plans=PlanSite({}, {}, {}, None, "harness_rules_cel", "cel", {}),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from harness_hookspecs.kit.canonical import read_canonical
@@ -10,10 +10,21 @@ from harness_hookspecs.kit.canonical import read_canonical
 from .facts import Event
 from .state import OpenRequest, SessionState
 
-__all__ = ["REJECTED", "compile_failed", "compile_requested", "compiled_value", "version_registered"]
+__all__ = [
+    "PLAN_KEY",
+    "REJECTED",
+    "changes_accepted",
+    "compile_failed",
+    "compile_requested",
+    "compiled_value",
+    "version_registered",
+]
 
 REJECTED: Final = "workflow.rejected"
 """The code of a plan that was not registered."""
+
+PLAN_KEY: Final = "plan: "
+"""What a change of ``config.migrated`` begins with that a plan met, and not the configuration."""
 
 
 def compile_requested(state: SessionState, event: Event) -> None:
@@ -31,6 +42,22 @@ def version_registered(state: SessionState, event: Event) -> None:
     definition = {} if request is None else {"definition_ref": request.payload.get("definition_ref")}
     version = {**event.payload, **{name: ref for name, ref in definition.items() if ref is not None}}
     _ended(state, event, {"ok": True, "version": version, "seq": event.seq})
+
+
+def changes_accepted(state: SessionState, changes: Iterable[Mapping[str, Any]]) -> None:
+    """Fold what of that which a plan was checked against is another one now, and may be.
+
+    A version keeps of each what it was when it was registered, and what was accepted last.
+    """
+    outcomes = () if state.visit is None else state.visit.outcomes
+    versions = [outcome["version"] for outcome in outcomes if "version" in outcome]
+    for change in changes:
+        if change["key"].startswith(PLAN_KEY):
+            what, of = change["key"].removeprefix(PLAN_KEY), change.get("workflow_version_id")
+            for version in versions:
+                if of in (None, version["workflow_version_id"]):
+                    accepted = version.setdefault("accepted", {})
+                    accepted[what] = [accepted.get(what, [change["old"]])[0], change["new"]]
 
 
 def compile_failed(state: SessionState, event: Event) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from harness_hookspecs.events import EVENTS
 
 from .causes import KEEP
-from .compiling import compile_failed, compile_requested, version_registered
+from .compiling import changes_accepted, compile_failed, compile_requested, version_registered
 from .facts import Event
 from .forking import inherit
 from .spending import BUDGET
@@ -128,6 +128,7 @@ def _migrated(state: SessionState, event: Event) -> None:
     payload = event.payload
     state.config_digest, state.config_ref = payload["new_digest"], payload["content_ref"]
     state.migrated_seq = event.seq
+    changes_accepted(state, payload["changes"])
     for change in payload["changes"]:
         if change["key"].startswith(PLUGIN_KEY):
             state.plugins[change["key"].removeprefix(PLUGIN_KEY)] = change["new"]

@@ -85,7 +85,7 @@ class Assembly:
             parallel_tools=run.max_parallel_tools,
             engines=self.engines,
             failures=tuple(failed.payload() for failed in self.parts.failed),
-            plans=plan_site(self.parts, self.catalogue, self.config),
+            plans=plan_site(self.parts, self.catalogue, self.config, self.engines.usual()),
         )
 
     def disagreements(self) -> list[HarnessError]:

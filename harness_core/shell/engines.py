@@ -65,6 +65,13 @@ class Engines:
             part = self.parts.part(need)
         return BoundEngine(f"{need.key[1]}@{part.plugin_version}", part.thing)
 
+    def usual(self) -> str | None:
+        """The name of the engine that runs code which names none; nothing is built, and nothing raised, to say so."""
+        try:
+            return self.catalogue.resolve("engine", self._need(None).name).provided.name
+        except PluginError:
+            return None
+
     def _need(self, name: str | None) -> Need:
         if name:
             return Need("engine", name, where="the step's engine")

@@ -132,12 +132,29 @@ def lock_drift(state: SessionState, site: CompileSite) -> None:
     stage = None if visit is None else site.parts.definition.stages.get(visit.stage)
     if state.final or visit is None or stage is None or visit.artifact_id is not None:
         return
-    for outcome in visit.outcomes:
-        if "version" in outcome and state.migrated_seq < outcome["seq"]:
-            _compare(outcome["version"], visit, stage, site)
+    versions = [outcome["version"] for outcome in visit.outcomes if "version" in outcome]
+    changes = [one for version in versions for one in _further(version, _changed(version, visit, stage, site))]
+    if changes:
+        raise _drift(changes)
 
 
-def _compare(version: Mapping[str, Any], visit: Visit, stage: StagePlan, site: CompileSite) -> None:
+def _further(version: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of what is another one than it was, that which nobody has accepted as it is now."""
+    now = {one["field"]: (one["recorded"], one["now"]) for one in changes}
+    accepted: Mapping[str, Sequence[Any]] = version.get("accepted", {})
+    found = []
+    for what in dict.fromkeys([*now, *accepted]):  # what was accepted and is not among them is again what it was
+        first, last = accepted[what] if what in accepted else (now[what][0], now[what][0])
+        current = now[what][1] if what in now else first
+        if current != last:
+            found.append(_change(what, last, current, version["workflow_version_id"]))
+    return found
+
+
+def _changed(
+    version: Mapping[str, Any], visit: Visit, stage: StagePlan, site: CompileSite
+) -> Sequence[Mapping[str, Any]]:
+    """What is another one than it was when the plan was registered, or keeps it from being registered now."""
     from harness_hookspecs.compiler import VersionLock
 
     executor = site.parts.definition.executors[visit.executor]
@@ -149,28 +166,28 @@ def _compare(version: Mapping[str, Any], visit: Visit, stage: StagePlan, site: C
     assert done.value is not None and isinstance(executor, Compiles)
     now = done.value.lock
     if now is None:
-        changes = [_change(str(one.code), None, one.message) for one in done.value.findings if one.severity == "error"]
-    else:
-        found = attempt(_drifted, executor, before, now, what="the compiler")
-        if found.error is not None:
-            raise found.error
-        changes = [_change(one.what, one.before, one.now) for one in found.value or ()]
-    if changes:
-        raise _drift(str(version["workflow_version_id"]), changes)
+        errors = [one for one in done.value.findings if one.severity == "error"]
+        return [_change(f"{one.code} {one.path}".strip(), None, one.message) for one in errors]
+    found = attempt(_drifted, executor, before, now, what="the compiler")
+    if found.error is not None:
+        raise found.error
+    return [_change(one.what, one.before, one.now) for one in found.value or ()]
 
 
 def _drifted(executor: Compiles, before: VersionLock, now: VersionLock) -> Sequence[Difference]:
     return executor.compiler().drift(before, now)
 
 
-def _change(field: str, recorded: Any, now: Any) -> dict[str, Any]:
-    return {"field": field, "recorded": recorded or None, "now": now or None}
+def _change(field: str, recorded: Any, now: Any, *of: str) -> dict[str, Any]:
+    change = {"field": field, "recorded": recorded or None, "now": now or None}
+    return {**change, "workflow_version_id": of[0]} if of else change
 
 
-def _drift(version_id: str, changes: Sequence[Mapping[str, Any]]) -> Drift:
+def _drift(changes: Sequence[Mapping[str, Any]]) -> Drift:
+    plans = ", ".join(dict.fromkeys(str(one["workflow_version_id"]) for one in changes))
     said = "; ".join(f"{one['field']}: {one['recorded'] or 'new'} -> {one['now'] or 'gone'}" for one in changes)
     return Drift(
-        f"plan {version_id} was checked against something else: {said}",
+        f"plan {plans} was checked against something else: {said}",
         code="workflow.drift",
         hint="undo the change, or resume with --accept-drift",
         changes=list(changes),

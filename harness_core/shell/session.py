@@ -302,7 +302,11 @@ class OwnedSession:
         """Record what a role call or a plan was begun with and is no more, which neither configuration nor versions
         show."""
         state, changed = self.state, drift.facts.get("changes", ())
-        changes = [{"key": f"{what}: {one['field']}", "old": one["recorded"], "new": one["now"]} for one in changed]
+        changes = [
+            {"key": f"{what}: {one['field']}", "old": one["recorded"], "new": one["now"]}
+            | {name: one[name] for name in ("workflow_version_id",) if name in one}
+            for one in changed
+        ]
         digests = {"old_digest": state.config_digest, "new_digest": state.config_digest}
         self.loop.submit(Migrate({**digests, "content_ref": state.config_ref, "changes": changes}, {}))
 

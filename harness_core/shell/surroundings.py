@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -14,6 +14,7 @@ from harness_hookspecs.host import Processes
 from .parts import Parts
 
 if TYPE_CHECKING:  # with all models of a plan, which few sessions have
+    from harness_core.settings.models import ModelEntry
     from harness_hookspecs.compiler import Surroundings
 
     from .config.effective import EffectiveConfig
@@ -22,6 +23,9 @@ if TYPE_CHECKING:  # with all models of a plan, which few sessions have
 
 __all__ = ["PlanSite", "plan_site", "slots_of", "surroundings_of"]
 
+_IDENTIFYING: Final = ("model", "revision", "sha256")
+"""The keys by which providers say which model they ask for, or what is in its file."""
+
 
 @attrs.frozen
 class PlanSite:
@@ -29,22 +33,25 @@ class PlanSite:
 
     Attributes:
         built_by: Name of a tool set -> id and version of its plugin.
-        models: Name of a configured model -> provider, of those whose provider no policy denies; each is a slot.
+        models: Name of a configured model -> provider, and what is behind it, of those whose provider no policy
+            denies; each is a slot.
         engines: Name of an installed engine for code -> version of its plugin.
+        engine: The one that runs code which names none.
         rules_module: The plugin of the rules engine, as a child process imports it.
         rules_name: The engine's offer.
         rules_settings: What it is built with, as plain JSON.
     """
 
     built_by: Mapping[str, str]
-    models: Mapping[str, str]
+    models: Mapping[str, tuple[str, str]]
     engines: Mapping[str, str]
+    engine: str | None
     rules_module: str
     rules_name: str
     rules_settings: Mapping[str, Any]
 
 
-def plan_site(parts: Parts, catalogue: Catalogue, config: EffectiveConfig) -> PlanSite:
+def plan_site(parts: Parts, catalogue: Catalogue, config: EffectiveConfig, engine: str | None) -> PlanSite:
     """What was built for a session, as far as a plan depends on it."""
     built = parts.built()
     [rules] = [part.need for part in built if part.need.kind == "rules"]
@@ -53,10 +60,17 @@ def plan_site(parts: Parts, catalogue: Catalogue, config: EffectiveConfig) -> Pl
     settings = config.settings_for("rules", name, found.provided.config)
     tools = {part.need.key[1]: f"{part.plugin_id}@{part.plugin_version}" for part in built if part.need.kind == "tool"}
     denied = config.policies.providers.deny
-    providers = {name: entry.provider.rpartition(":")[2] for name, entry in config.models.models.items()}
-    models = {name: provider for name, provider in providers.items() if provider not in denied}
+    known = {name: (one.provider.rpartition(":")[2], _behind(name, one)) for name, one in config.models.models.items()}
+    models = {name: (provider, behind) for name, (provider, behind) in known.items() if provider not in denied}
     engines = {one.provided.name: one.row.record.version for one in catalogue.offers_of("engine")}
-    return PlanSite(tools, models, engines, found.row.record.module, name, settings)
+    return PlanSite(tools, models, engines, engine, found.row.record.module, name, settings)
+
+
+def _behind(name: str, entry: ModelEntry) -> str:
+    """What identifies the model of an entry: a name, or a file, with what it says of its content; else its own name."""
+    said = {key: entry.own.get(key) for key in _IDENTIFYING}
+    found = [str(value) for value in (said["model"] or entry.path, said["revision"], said["sha256"]) if value]
+    return " ".join(found) or name
 
 
 def slots_of(plan: Any) -> list[str]:
@@ -94,9 +108,10 @@ def surroundings_of(
     dotted = {name: name.replace(".", "_") for name in _permitted(plan, "tools")}
     return Surroundings(
         rules=parts.definition.rules,
-        models={name: KnownModel(provider, name) for name, provider in site.models.items()},
+        models={name: KnownModel(provider, behind) for name, (provider, behind) in site.models.items()},
         tools={**tools, **{name: tools[plain] for name, plain in dotted.items() if plain in tools}},
         engines=site.engines,
+        engine=site.engine,
         definition=None if definition is None else WorkflowDefinitionSnapshot.from_wire(definition),
         trial=Trial(processes, site.rules_module, site.rules_name, dict(site.rules_settings), tuple(sys.path)),
     )

@@ -15,7 +15,7 @@ from harness_core.shell.ports.failpoints import Failpoints
 from harness_core.shell.ports.simulated import SimulatedPorts
 from harness_hookspecs.errors import Drift, HarnessError
 from harness_hookspecs.kit.canonical import read_canonical
-from tests.reference import Site, calls, one_stage, payloads, says, types_of, write_site
+from tests.reference import Site, calls, one_stage, payloads, says, scripted_models, types_of, write_site
 from tests.simulation.storm import unlimited
 
 PLAN = (Path(__file__).parent.parent / "cases/lwir/1-summarise-ticket.json").read_text(encoding="utf-8")
@@ -146,6 +146,47 @@ def test_a_plan_goes_on_only_where_it_was_checked_and_says_what_is_another_one(
             assert [one["key"] for one in migrated["changes"]] == ["plan: tool effects_network", "plan: model gone"]
             assert document["status"] == "awaiting_approval"
             assert host.resume(found, on_ask="suspend")["status"] == "awaiting_approval"  # it was accepted once
+
+
+def test_what_was_accepted_is_what_a_plan_is_held_to_from_then_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = parked(site)
+    from harness_executor_probe.compiling import ProbeCompiler
+
+    from harness_hookspecs.compiler import Difference
+
+    def stops(host: Host, *now: Difference) -> str:
+        monkeypatch.setattr(ProbeCompiler, "drift", lambda self, before, after: [*now])
+        with pytest.raises(Drift) as stopped:
+            host.resume(found)
+        accepted = host.resume(found, on_ask="suspend", accept_drift=True)
+        assert accepted["status"] == "awaiting_approval"
+        assert host.resume(found, on_ask="suspend")["status"] == "awaiting_approval"
+        said: str = stopped.value.message.rpartition("something else: ")[2]
+        return said
+
+    engine, tool = Difference("engine", "1", "2"), Difference("tool", "T1", "")
+    with Host.open(site.project) as host:
+        assert stops(host, engine) == "engine: 1 -> 2"
+        assert stops(host, Difference("engine", "1", "3"), tool) == "engine: 2 -> 3; tool: T1 -> gone"
+        assert stops(host, tool) == "engine: 3 -> 1"
+        assert stops(host, engine) == "engine: 1 -> 2; tool: new -> T1"
+        changes = [one for event in payloads(host.events(found), "config.migrated") for one in event["changes"]]
+        [version] = payloads(host.events(found), "workflow.version_registered")
+        assert {one["workflow_version_id"] for one in changes} == {version["workflow_version_id"]}
+        assert host.verify(found)["broken"] == []
+
+
+def test_a_plan_is_held_to_what_is_behind_the_name_of_a_model(site: Site) -> None:
+    found = parked(site)
+    models = scripted_models()
+    models["models"]["scripted"] |= {"path": "models/qwen.gguf"}
+    site.write("models", models)
+    with Host.open(site.project) as host:
+        host.resume(found, on_ask="suspend", accept_drift=True)
+        [_, migrated] = payloads(host.events(found), "config.migrated")
+        [change] = migrated["changes"]
+        assert change["key"] == "plan: model scripted"
+        assert (change["old"], change["new"]) == ("scripted scripted", "scripted models/qwen.gguf")
 
 
 def test_one_that_is_still_the_same_goes_on(site: Site) -> None:

@@ -189,6 +189,8 @@ VARIANTS: list[Variant] = [
 
 ELSEWHERE: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("expr.refused", {"plan": "1"}, {"rules": OddRules()}, "/steps/0/with/args/id"),
+    ("bind.unknown_engine", {"plan": "2"}, {"engine": None}, "/steps/0/with"),
+    ("bind.unknown_engine", {"plan": "2"}, {"engine": None, "engines": {}}, "/steps/0/with"),
     ("bind.permission_exceeded", {"plan": "1"}, CEILING, "/permissions/models/0"),
     ("bind.tool_not_permitted", {"plan": "1"}, CEILING, "/permissions/tools/0"),
     ("bind.tier_exceeded", {"plan": "3"}, CEILING, "/permissions/maxTier"),

@@ -15,6 +15,7 @@ from harness_executor_workflow.compiling.findings import CODES
 from harness_executor_workflow.executor import WorkflowExecutor
 from harness_hookspecs.compiler import Compilation, KnownModel, VersionLock
 from harness_hookspecs.executor import Compiles
+from harness_hookspecs.workflow import WorkflowDefinitionSnapshot
 from tests.compiling.there import PLANS, changed, definition, surroundings, tool
 
 COMPILER = WorkflowCompiler()
@@ -79,7 +80,7 @@ def lock(plan: str, **more: Any) -> VersionLock:
 def test_a_lock_holds_what_the_plan_uses_and_no_more() -> None:
     found = lock("2", definition=definition(PLANS["2"])).to_wire()
     assert found["workflowVersionId"] == VERSIONS["2"]
-    assert found["workflowDefinitionHash"] == "cd" * 32
+    assert len(found["workflowDefinitionHash"]) == 64
     assert found["tools"] == [
         {"name": "ats.candidates", "schemaHash": "ab" * 32, "tier": "T1", "plugin": "tool-sample@0.1.0"}
     ]
@@ -92,6 +93,37 @@ def test_a_lock_holds_what_the_plan_uses_and_no_more() -> None:
 
 def test_a_lock_has_no_engine_for_a_plan_without_code() -> None:
     assert lock("1").engines == ()
+
+
+def with_code(*engines: str | None) -> Any:
+    """A plan of steps of code, each of which names its engine or none."""
+    [step] = [one for one in PLANS["2"]["steps"] if one["uses"] == "code.run"]
+    named = [{"engine": engine} if engine is not None else {} for engine in engines]
+    steps = [{**step, "id": f"s{number}", "with": step["with"] | more} for number, more in enumerate(named)]
+    return {**PLANS["2"], "output": {"schema": True, "value": None}, "steps": steps}
+
+
+@pytest.mark.parametrize(
+    ("engines", "locked"),
+    [((None,), ["usual"]), (("other",), ["other"]), (("other", None), ["other", "usual"])],
+)
+def test_a_lock_has_the_engines_that_run_the_code_and_no_other_that_is_installed(
+    engines: tuple[str | None, ...], locked: list[str]
+) -> None:
+    there = surroundings(engines={"other": "1", "third": "3", "usual": "2"}, engine="usual")
+    found = COMPILER.compile(with_code(*engines), there).lock
+    assert found is not None
+    assert [one.name for one in found.engines] == locked
+
+
+def test_how_a_plan_is_planned_is_nothing_to_its_lock() -> None:
+    usual = definition(PLANS["2"])
+    again = {"system": "Plan otherwise.", "maxRepairs": 3}
+    planned = usual.to_wire() | {"planner": again, "definitionHash": "ef" * 32, "description": "another"}
+    other = WorkflowDefinitionSnapshot.from_wire(planned)
+    assert lock("2", definition=other) == lock("2", definition=usual)
+    narrower = WorkflowDefinitionSnapshot.from_wire(planned | {"limits": {"maxStepExecutions": 100}})
+    assert lock("2", definition=narrower) != lock("2", definition=usual)
 
 
 def test_nothing_has_drifted_where_nothing_changed() -> None:
@@ -110,7 +142,7 @@ def test_drift_is_told_one_thing_a_line() -> None:
     found = COMPILER.compile(PLANS["1"], now).lock
     assert found is not None
     assert [str(one) for one in COMPILER.drift(lock("1"), found)] == [
-        f"workflowDefinitionHash: new, {'cd' * 32}",
+        f"workflowDefinitionHash: new, {found.workflow_definition_hash}",
         f"tools tickets.get schemaHash: {'ab' * 32} -> {'ef' * 32}",
         "tools tickets.get tier: T1 -> T0",
         "models small provider: scripted -> local",

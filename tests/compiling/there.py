@@ -49,8 +49,9 @@ def rules() -> CelRules:
 
 def surroundings(**more: Any) -> Surroundings:
     """Everything that the sample plans ask for, and no child process."""
-    found: dict[str, Any] = {"rules": rules(), "models": MODELS, "tools": TOOLS, "engines": {"python": "3.11"}}
-    return Surroundings(**{**found, **more})
+    found: dict[str, Any] = {"rules": rules(), "models": MODELS, "tools": TOOLS}
+    engines: dict[str, Any] = {"engines": {"python": "3.11"}, "engine": "python"}
+    return Surroundings(**{**found, **engines, **more})
 
 
 def trial(**more: Any) -> Trial:

@@ -24,6 +24,7 @@ class Named:
         self.models: Final[list[tuple[str, Place, str | None]]] = []
         self.tools: Final[list[tuple[str, Place, str | None]]] = []
         self.engines: Final[list[tuple[str, Place, str | None]]] = []
+        self.without_engine: Final[list[Located]] = []
 
 
 def named(plan: Plan) -> Named:
@@ -39,6 +40,8 @@ def named(plan: Plan) -> Named:
             found.tools.append((tool, place / "tools" / number, one.id))
         if "engine" in settings:
             found.engines.append((settings["engine"], place / "engine", one.id))
+        elif one.uses == "code.run":
+            found.without_engine.append(one)
         if "fixer" in one.data.get("onFailure", {}):
             at = one.place / "onFailure" / "fixer" / "model"
             found.models.append((one.data["onFailure"]["fixer"]["model"], at, one.id))
@@ -56,6 +59,11 @@ def check_binding(plan: Plan, surroundings: Surroundings, shapes: Mapping[Place,
         if name not in surroundings.engines:
             hint = did_you_mean(name, surroundings.engines)
             yield finding("bind.unknown_engine", place, step, f"There is no engine {name}.", hint)
+    for one in uses.without_engine if surroundings.engine is None else ():
+        there = ", ".join(sorted(surroundings.engines))
+        message = f"Any of {there} might run this code." if there else "There is no engine that runs code."
+        hint = "name one under engine" if there else "plan without code.run"
+        yield finding("bind.unknown_engine", one.place / "with", one.id, message, hint)
     for one in plan.all:
         yield from _arguments(one, surroundings, shapes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 from harness_hookspecs.compiler import (
     Difference,
@@ -15,11 +15,14 @@ from harness_hookspecs.compiler import (
     VersionLock,
 )
 from harness_hookspecs.kit.canonical import digest
+from harness_hookspecs.workflow import WorkflowDefinitionSnapshot
 
 from .binding import named
 from .plans import Plan
 
 __all__ = ["differences", "lock_of", "version_id"]
+
+_OF_PLANNING: Final = ("definitionHash", "description", "planner")
 
 
 def version_id(lwir_hash: str) -> str:
@@ -32,11 +35,12 @@ def lock_of(plan: Plan, lwir_hash: str, surroundings: Surroundings) -> VersionLo
     uses, definition = named(plan), surroundings.definition
     tools = sorted({name for name, _, _ in uses.tools})
     models = sorted({name for name, _, _ in uses.models})
-    engines = sorted({name for name, _, _ in uses.engines} or _default_engines(plan, surroundings))
+    usual = {surroundings.engine} if uses.without_engine and surroundings.engine is not None else set[str]()
+    engines = sorted({name for name, _, _ in uses.engines} | usual)
     return VersionLock(
         workflow_version_id=version_id(lwir_hash),
         lwir_hash=lwir_hash,
-        workflow_definition_hash=None if definition is None else definition.definition_hash,
+        workflow_definition_hash=_definition_hash(definition),
         input_schema_hash=digest(plan.data["input"]["schema"]),
         output_schema_hash=digest(plan.data["output"]["schema"]),
         tools=tuple(_tool(name, surroundings) for name in tools),
@@ -47,9 +51,11 @@ def lock_of(plan: Plan, lwir_hash: str, surroundings: Surroundings) -> VersionLo
     )
 
 
-def _default_engines(plan: Plan, surroundings: Surroundings) -> set[str]:
-    """Code that names no engine may be run by any."""
-    return set(surroundings.engines) if any(one.uses == "code.run" for one in plan.all) else set()
+def _definition_hash(definition: WorkflowDefinitionSnapshot | None) -> str | None:
+    """Of what a plan is held to: who plans, and what for in a person's words, is nothing to a plan that is there."""
+    if definition is None:
+        return None
+    return digest({name: value for name, value in definition.to_wire().items() if name not in _OF_PLANNING})
 
 
 def _tool(name: str, surroundings: Surroundings) -> LockedTool:
