@@ -11,8 +11,8 @@ from harness_executor_workflow.compiling.guards import Fact, known_if, path_of
 from harness_executor_workflow.compiling.judge import Flaw, Judge
 from harness_executor_workflow.compiling.shapes import UNTYPED, kinds
 from harness_executor_workflow.compiling.tree import Binary, Choice, Literal, Macro, Name, parse
-from harness_executor_workflow.compiling.words import MAX_CHARACTERS, MAX_WORDS
 from harness_hookspecs.errors import RuleError
+from harness_hookspecs.kit.expression import MAX_CHARACTERS, MAX_TOKENS
 
 TEXT = {"type": "string"}
 ITEM = {"type": "object", "required": ["name"], "properties": {"name": TEXT, "size": {"type": "integer"}}}
@@ -197,7 +197,7 @@ def test_what_follows_from_a_condition_that_holds_or_not() -> None:
         ("a.map(b)", "expr.syntax"),
         ("{'a' 1}", "expr.syntax"),
         ("x" * (MAX_CHARACTERS + 1), "expr.too_long"),
-        ("+".join(["1"] * MAX_WORDS), "expr.too_long"),
+        ("+".join(["1"] * MAX_TOKENS), "expr.too_long"),
         ("(" * 17 + "1" + ")" * 17, "expr.too_complex"),
         ("----1", "expr.too_complex"),
         ("a.map(b, b.map(c, c.map(d, d)))", "expr.too_many_macros"),

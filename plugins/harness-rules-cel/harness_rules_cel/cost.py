@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from .explain import refuse
+from harness_hookspecs.kit.expression import refuse
+
 from .scope import Macro, Scope, look_up
 
 __all__ = ["BUDGET_UNITS", "MAX_LIST", "check_cost"]

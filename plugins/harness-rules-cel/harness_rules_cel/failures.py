@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness_hookspecs.errors import RuleError
+from harness_hookspecs.kit.expression import refuse
 from harness_hookspecs.kit.nearest import nearest
 
-from .explain import describe_scope, refuse
+from .explain import describe_scope
 from .scope import Scope, look_up, primary_start
 
 __all__ = ["explain_failure"]

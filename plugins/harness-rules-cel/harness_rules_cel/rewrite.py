@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .guard import OPENING, Token, closing_of
+from harness_hookspecs.kit.expression import OPENING, Token
+
+from .guard import closing_of
 
 __all__ = ["left_to_right"]
 

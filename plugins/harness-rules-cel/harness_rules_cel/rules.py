@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from harness_hookspecs.errors import CodecError, RuleError
 from harness_hookspecs.kit import codec
+from harness_hookspecs.kit.expression import refuse
 from harness_hookspecs.kit.nearest import nearest
 from harness_hookspecs.rules import Program
 
 from .cost import check_cost
-from .explain import describe_scope, refuse
+from .explain import describe_scope
 from .failures import explain_failure
 from .guard import tokens_of
 from .rewrite import left_to_right

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from .explain import refuse
-from .guard import MACROS, MAX_MACROS, OPENING, Token, closing_of
+from harness_hookspecs.kit.expression import MACROS, MAX_MACROS, OPENING, Token, refuse
+
+from .guard import closing_of
 
 __all__ = ["Macro", "Scope", "look_up", "primary_start", "scope_of"]
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from harness_hookspecs.errors import RuleError
 from harness_hookspecs.kit import codec
+from harness_hookspecs.kit.expression import MAX_TOKENS
 from harness_hookspecs.rules import Rules
 from harness_rules_cel import harness_provide_rules
-from harness_rules_cel.guard import MAX_TOKENS, tokens_of
+from harness_rules_cel.guard import tokens_of
 
 ENGINE: Rules = harness_provide_rules()[0].build(None, None)
 VALUES: dict[str, Any] = {"a": {"b": [1, 2], "s": "x", "t": True}, "n": 3}

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from .words import MACROS, Word, fault, words_of
+from harness_hookspecs.kit.expression import MACROS, Token, refuse
+
+from .words import words_of
 
 __all__ = ["Binary", "Call", "Choice", "Field", "Index", "ListOf", "Literal", "Macro", "MapOf", "Name", "Node", "Unary",
            "parse"]  # fmt: skip
@@ -130,16 +132,16 @@ def parse(text: str) -> Node:
 class _Reader:
     """The words of a text and the place in them."""
 
-    def __init__(self, text: str, words: tuple[Word, ...]) -> None:
+    def __init__(self, text: str, words: tuple[Token, ...]) -> None:
         self.text = text
         self._words = words
         self._at = 0
 
     @property
-    def now(self) -> Word:
+    def now(self) -> Token:
         return self._words[self._at]
 
-    def take(self) -> Word:
+    def take(self) -> Token:
         word = self.now
         self._at += word.kind != "end"
         return word
@@ -157,7 +159,7 @@ class _Reader:
 
     def refuse(self, reason: str) -> Exception:
         shown = f"`{self.now.text}`" if self.now.text else "The end"
-        return fault(self.text, self.now.at, f"{shown} {reason}.")
+        return refuse(self.text, self.now.at, f"{shown} {reason}.")
 
 
 def _choice(reader: _Reader) -> Node:
@@ -202,14 +204,14 @@ def _member(reader: _Reader) -> Node:
 def _after_dot(reader: _Reader, of: Node) -> Node:
     name = reader.take()
     if name.kind != "name":
-        raise fault(reader.text, name.at, "A name should follow the dot.")
+        raise refuse(reader.text, name.at, "A name should follow the dot.")
     if not reader.skip("("):
         return Field(of, name.text, name.at)
     args = tuple(_listed(reader, ")"))
     if name.text not in MACROS:
         return Call(of, name.text, args, name.at)
     if len(args) < 2 or not isinstance(args[0], Name):
-        raise fault(reader.text, name.at, f"{name.text} takes a name for the element and an expression.",
+        raise refuse(reader.text, name.at, f"{name.text} takes a name for the element and an expression.",
                     hint=f"list.{name.text}(one, one == 1)")  # fmt: skip
     return Macro(of, name.text, args[0].text, args[1:], name.at)
 
@@ -231,16 +233,16 @@ def _primary(reader: _Reader) -> Node:
     if word.text == "{":
         return MapOf(tuple(_pairs(reader)), word.at)
     shown = f"`{word.text}` does not belong here" if word.text else "The expression ends too early"
-    raise fault(reader.text, word.at, f"{shown}.")
+    raise refuse(reader.text, word.at, f"{shown}.")
 
 
-def _named(reader: _Reader, word: Word) -> Node:
+def _named(reader: _Reader, word: Token) -> Node:
     if word.text in _CONSTANTS:
         return Literal(_CONSTANTS[word.text], True, word.at)
     if reader.skip("("):
         return Call(None, word.text, tuple(_listed(reader, ")")), word.at)
     if reader.now.text == "{" or reader.now.kind == "string":
-        raise fault(reader.text, word.at, "Messages and bytes are not available.")
+        raise refuse(reader.text, word.at, "Messages and bytes are not available.")
     return Name(word.text, word.at)
 
 
@@ -262,7 +264,7 @@ def _pairs(reader: _Reader) -> Iterator[tuple[Node, Node]]:
             return
 
 
-def _string(word: Word) -> Literal:
+def _string(word: Token) -> Literal:
     raw = word.text[0] in "rR"
     quoted = word.text[1:] if raw else word.text
     width = 3 if quoted[:3] in ("'''", '"""') else 1
@@ -270,7 +272,7 @@ def _string(word: Word) -> Literal:
     return Literal(inner, raw or "\\" not in inner, word.at)
 
 
-def _number(word: Word) -> Literal:
+def _number(word: Token) -> Literal:
     text = word.text.rstrip("uU")
     if text[:2] in ("0x", "0X"):
         return Literal(int(text, 16), True, word.at)
