@@ -179,6 +179,7 @@ VARIANTS: list[Variant] = [
      "/steps/2/with/items"),
     ("parallel.item_key_type", {"plan": "4", "steps__0__with__itemKey": "{{ item }}"}, "/steps/0/with/itemKey"),
     ("parallel.item_key_type", {"plan": "4", "steps__0__with__itemKey": "key"}, "/steps/0/with/itemKey"),
+    ("step.sensitive", {"plan": "4", "steps__0__steps__0__sensitive": True}, "/steps/0/steps/0/sensitive"),
     ("fixer.only_code_run", {"plan": "1", "steps__1__onFailure": {"fixer": {"model": "small", "maxAttempts": 1}}},
      "/steps/1/onFailure/fixer"),
     ("limits.too_many_executions", {"plan": "3", "limits__maxStepExecutions": 9}, "/limits"),

@@ -447,6 +447,7 @@ def test_branches_lie_within_branches_and_read_what_is_around_them() -> None:
         ("text", "parallel.items_not_array"),
         (["a", "a"], "parallel.duplicate_key"),
         ([*"abcdefghij"], "parallel.too_many_items"),
+        (["a", "\u00fc" * 129], "parallel.key_too_long"),
     ],
 )
 def test_items_that_make_no_branches_fail_the_step(given: Any, code: str) -> None:

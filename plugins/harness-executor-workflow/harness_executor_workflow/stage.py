@@ -7,7 +7,7 @@ from typing import Any
 from harness_hookspecs.errors import CodecError, Refused
 from harness_hookspecs.executor import StageInput
 from harness_hookspecs.kit import codec
-from harness_hookspecs.workflow import ParallelStep, Workflow
+from harness_hookspecs.workflow import Workflow
 
 __all__ = ["check_kept", "given_to", "identity_of"]
 
@@ -23,12 +23,6 @@ def check_kept(plan: Workflow) -> None:
     Raises:
         Refused: ``workflow.not_available``; its message names what it is and what to do instead.
     """
-    waiting = list(plan.steps)
-    for step in waiting:  # grows
-        if step.sensitive:
-            message = f"Step {step.id} is sensitive, and its output would stand in the log; leave it out of the plan."
-            raise Refused(message, code="workflow.not_available")
-        waiting += step.steps if isinstance(step, ParallelStep) else ()
     limits = plan.limits
     if limits is not None and limits.max_tokens is not None:
         message = "limits.maxTokens is not counted for one run of a plan; bound the session with run.budget instead."

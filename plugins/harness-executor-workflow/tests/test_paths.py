@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_executor_workflow.plan.paths import Segment, format_path, parse_path
+from harness_executor_workflow.plan.paths import MAX_KEY_BYTES, Segment, format_path, parse_path
 from harness_hookspecs.errors import ValidationFailed
 
 IDS = st.one_of(st.just("visit"), st.from_regex(r"\A[a-z][a-z0-9_]{0,5}\Z"))
@@ -38,6 +38,15 @@ def test_any_way_comes_back(way: list[Segment]) -> None:
 @given(WAYS, WAYS)
 def test_different_ways_have_different_texts(one: list[Segment], other: list[Segment]) -> None:
     assert (format_path(one) == format_path(other)) == (one == other)
+
+
+def test_a_key_has_a_length_that_every_event_of_its_branch_can_bear() -> None:
+    longest = "\u00fc" * (MAX_KEY_BYTES // 2)
+    assert parse_path(format_path([Segment("a", longest)])) == (Segment("a", longest),)
+    for refused in (lambda: format_path([Segment("a", f"{longest}x")]), lambda: parse_path(f"a[{'x' * 257}]")):
+        with pytest.raises(ValidationFailed) as caught:
+            refused()
+        assert caught.value.code == "path.key_too_long" and len(caught.value.message) < 200
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ CODES: Final[Mapping[str, str]] = {
     "decision.target_not_in_scope": "A case, a default or onFailure leads to a step that is not in the same body.",
     "lwir.cycle_without_decision": "Steps wait for each other in a circle that no decision can leave.",
     "lwir.cycle_step_single_visit": "A step of a loop has maxVisits 1; the loop could not turn.",
+    "step.sensitive": "A step is sensitive, and nothing here keeps its output out of the log.",
     "finally.unknown_step": "finally names no step of the plan's own level.",
     "finally.not_apart": "The finally step needs, leads to, or is led to or needed by another step.",
     "finally.decision": "The finally step is a decision, which could lead nowhere.",
@@ -89,6 +90,7 @@ MOST_CHARACTERS: Final = 250_000
 """Of their places and sentences together; the one that goes beyond is the last."""
 
 _NEAR: Final = 3
+_COMPARED: Final = 256  # characters of a name; longer ones are no names, and comparing them takes long
 
 
 class Place(tuple[str | int, ...]):
@@ -120,11 +122,13 @@ def warning(code: str, place: Place, step: str | None, message: str, hint: str |
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """A hint with the three nearest names; all of them where nothing is near and they are few."""
-    names = sorted(set(known))
+    """A hint with the three nearest names, told apart by whether they are alike at all."""
+    names, name = sorted(set(known)), name[:_COMPARED]
     near = get_close_matches(name, names, n=_NEAR, cutoff=0.4)
     if near:
         return f"did you mean {', '.join(near)}?"
     if not names:
         return "there is none"
-    return f"there is {', '.join(names)}" if len(names) <= _NEAR else f"there are {len(names)}, none alike"
+    nearest = get_close_matches(name, names, n=_NEAR, cutoff=0.0) or names[:_NEAR]
+    there = "there is" if len(names) <= _NEAR else f"of {len(names)} the nearest are"
+    return f"{there} {', '.join(nearest)}"

@@ -9,9 +9,10 @@ from typing import Any
 from harness_hookspecs.errors import ValidationFailed
 from harness_hookspecs.workflow import PlanFinding, Workflow
 
-from .findings import MOST_FINDINGS, Place, did_you_mean, finding, place_of
+from .findings import MOST_FINDINGS, Place, did_you_mean, finding
+from .wording import Flaw, flaws_of
 
-__all__ = ["read_form", "step_at"]
+__all__ = ["hint_of", "read_form", "step_at"]
 
 
 def read_form(value: Any) -> Workflow | list[PlanFinding]:
@@ -22,7 +23,7 @@ def read_form(value: Any) -> Workflow | list[PlanFinding]:
     try:
         plan = Workflow.from_wire(value)
     except ValidationFailed as error:
-        return [_told(one, value) for one in error.facts["findings"][:MOST_FINDINGS]]
+        return [_told(one, value) for one in flaws_of(error, "The plan")]
     return list(islice(_renamed(value, plan.to_wire()), MOST_FINDINGS)) or plan
 
 
@@ -43,14 +44,14 @@ def _renamed(value: Any, wire: Any) -> Iterator[PlanFinding]:
             waiting += [(inner, outer, place / number) for number, (inner, outer) in enumerate(zip(one, other))]
 
 
-def _told(one: dict[str, Any], value: Any) -> PlanFinding:
-    place = place_of(one["path"])
-    hint = None
-    if one["code"] == "extra_forbidden" and place:
-        hint = f"leave {place[-1]} out; the schema of plans does not have it here"
-    elif one["code"] == "missing" and place:
-        hint = f"add {place[-1]}"
-    return finding("schema.invalid", place, step_at(value, place), f"{one['message']}.", hint)
+def _told(one: Flaw, value: Any) -> PlanFinding:
+    return finding("schema.invalid", one.place, step_at(value, one.place), one.message, hint_of(one))
+
+
+def hint_of(one: Flaw) -> str | None:
+    """What to do about a flaw of the form."""
+    hints = {"extra_forbidden": "leave it out", "missing": "add it"}
+    return hints.get(one.kind) if one.place else None
 
 
 def step_at(value: Any, place: Sequence[str | int]) -> str | None:

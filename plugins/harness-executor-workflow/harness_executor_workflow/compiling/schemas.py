@@ -6,7 +6,7 @@ known of a value before it exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from harness_hookspecs.errors import PluginError
@@ -23,6 +23,22 @@ SUBSET: Final = frozenset(
     "minItems maxItems anyOf oneOf description".split()
 )
 """The keywords that a data schema of a plan may use."""
+
+_SCHEMAS: Final = "a list of schemas that is not empty"
+_SIZE: Final = "a whole number that is not negative"
+_VALUES: Final[Mapping[str, str]] = {
+    "type": "null, boolean, integer, number, string, array or object, or a list of these",
+    "properties": "an object of schemas",
+    "required": "a list of different names",
+    "additionalProperties": "a schema",
+    "items": "a schema",
+    "enum": "a list of values",
+    "minimum": "a number",
+    "maximum": "a number",
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _SIZE),
+    **dict.fromkeys(("anyOf", "oneOf"), _SCHEMAS),
+    "description": "text",
+}
 
 
 def check_schemas(plan: Mapping[str, Any], steps: Iterable[Located]) -> Iterator[PlanFinding]:
@@ -51,7 +67,16 @@ def _check(schema: Any, place: Place, step: str | None) -> Iterator[PlanFinding]
         compiled_schema(schema)
     except PluginError as error:
         at = Place((*place, *(error.where or "").split("/")[1:]))
-        yield finding("schema.invalid", at, step, f"This is no JSON Schema: {error.message}")
+        yield finding("schema.invalid", at, step, _told(at[len(place) :]))
+
+
+def _told(way: Sequence[str | int]) -> str:
+    """What a part of a schema should be, by the keyword that it stands under; the library that looked has its own words."""
+    words = [part for part in way if isinstance(part, str)]
+    named = len(words) > 1 and words[-2] == "properties"
+    if not words or named or words[-1] not in _VALUES:
+        return "This is no schema; one is an object, true or false."
+    return f"{words[-1]} should be {_VALUES[words[-1]]}."
 
 
 def _unsupported(schema: Any, place: Place, step: str | None) -> Iterator[PlanFinding]:

@@ -26,9 +26,11 @@ from harness_hookspecs.workflow import NonEmpty, PlanFinding, Target
 
 from .binding import allowed_models
 from .document import read_document
-from .findings import Place, finding, place_of
+from .findings import Place, finding
+from .form import hint_of
 from .schemas import SUBSET
 from .sketch_sources import Earlier, needs_of
+from .wording import flaws_of
 
 __all__ = ["MAX_STEPS", "PromptStep", "Sketch", "ToolStep", "expand"]
 
@@ -84,10 +86,8 @@ def expand(source: Any, surroundings: Surroundings) -> dict[str, Any] | list[Pla
     try:
         sketch = Sketch.from_wire(document.value)
     except ValidationFailed as error:
-        return [
-            finding("sketch.invalid", place_of(one["path"]), None, f"{one['message']}.")
-            for one in error.facts["findings"]
-        ]
+        flaws = flaws_of(error, "The sketch")
+        return [finding("sketch.invalid", one.place, None, one.message, hint_of(one)) for one in flaws]
     if not surroundings.models and any(step.uses == "ai.generate" for step in sketch.steps):
         return [finding("bind.unknown_model", Place(), None, "There is no model slot for the steps of the sketch.")]
     return _Expansion(sketch, surroundings).plan()

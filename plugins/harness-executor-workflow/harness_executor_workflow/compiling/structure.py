@@ -17,6 +17,7 @@ __all__ = ["check_structure"]
 def check_structure(plan: Plan) -> Iterator[PlanFinding]:
     """Look at every body; loops only where everything in it leads somewhere."""
     yield from _doubled(plan)
+    yield from _sensitive(plan)
     yield from _last_step(plan)
     for body in plan.bodies.values():
         astray = False
@@ -68,6 +69,13 @@ def _astray(code: str, plan: Plan, one: Located, link: tuple[Place, str, str]) -
         where = "on the plan's own level" if found.parent is None else f"in the body of {found.parent}"
         message = f"{one.id} {verb} {other}, which is {where}."
         yield finding(code, place, one.id, message, "steps of one body need and lead to each other only")
+
+
+def _sensitive(plan: Plan) -> Iterator[PlanFinding]:
+    for one in plan.all:
+        if one.data.get("sensitive"):
+            message = f"{one.id} is sensitive; its output would stand in the log all the same."
+            yield finding("step.sensitive", one.place / "sensitive", one.id, message, "plan without this step")
 
 
 def _last_step(plan: Plan) -> Iterator[PlanFinding]:

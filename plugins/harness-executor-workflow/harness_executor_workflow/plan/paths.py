@@ -8,7 +8,10 @@ from typing import Final, NamedTuple
 
 from harness_hookspecs.errors import ValidationFailed
 
-__all__ = ["Segment", "format_path", "parse_path"]
+__all__ = ["MAX_KEY_BYTES", "Segment", "format_path", "parse_path"]
+
+MAX_KEY_BYTES: Final = 256
+"""Of a key in UTF-8: a path stands in every event of its branch."""
 
 _SEGMENT: Final = re.compile(
     r"([a-z][a-z0-9_]{0,63})(?:\[((?:[A-Za-z0-9_-]|%[0-9A-F]{2})*)\])?(?:\.visit\[(0|[1-9][0-9]*)\])?(?:\.(?=.)|$)",
@@ -30,6 +33,7 @@ def format_path(segments: Iterable[Segment]) -> str:
 
     Raises:
         UnicodeEncodeError: A key is no text that UTF-8 can carry.
+        ValidationFailed: ``path.key_too_long`` for a key of more than ``MAX_KEY_BYTES``.
     """
     return ".".join(_written(segment) for segment in segments)
 
@@ -38,7 +42,7 @@ def parse_path(text: str) -> tuple[Segment, ...]:
     """Read a path.
 
     Raises:
-        ValidationFailed: ``path.syntax`` for what ``format_path`` would not have written.
+        ValidationFailed: ``path.syntax``, or ``path.key_too_long``, for what ``format_path`` would not have written.
     """
     segments, at = [], 0
     while (found := _SEGMENT.match(text, at)) is not None and at < len(text):
@@ -60,6 +64,10 @@ def _written(segment: Segment) -> str:
 
 def _encoded(segment: Segment) -> str:
     data = (segment.key or "").encode()
+    if len(data) > MAX_KEY_BYTES:
+        shown = f"The key {data[:40].decode(errors='ignore')!r}... of a branch of {segment.step}"
+        message = f"{shown} has {len(data)} bytes; the limit is {MAX_KEY_BYTES}."
+        raise ValidationFailed(message, code="path.key_too_long", hint="take a short name for itemKey")
     # The branch 0 of a step named visit would read like the visit 0 of the step before it.
     plain = frozenset[int]() if segment.step == "visit" and data.isdigit() else _PLAIN
     return "".join(chr(byte) if byte in plain else f"%{byte:02X}" for byte in data)

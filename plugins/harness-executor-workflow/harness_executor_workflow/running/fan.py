@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness_executor_workflow.plan.paths import format_path
+from harness_executor_workflow.plan.paths import MAX_KEY_BYTES, format_path
 from harness_hookspecs.errors import HarnessError, ValidationFailed
 from harness_hookspecs.kit.canonical import canonical
 
@@ -146,6 +146,10 @@ def _items(frame: Frame, plan: Fan, readers: Any, visit: int) -> tuple[list[Any]
     for number, item in enumerate(items):
         key = evaluate(readers, scope_of(frame, visit, item), plan.key)
         text = key if isinstance(key, str) else canonical(key).decode()
+        size = len(text.encode())
+        if size > MAX_KEY_BYTES:
+            message = f"The key of item {number}, {text[:40]!r}..., has {size} bytes; the limit is {MAX_KEY_BYTES}."
+            raise ValidationFailed(message, code="parallel.key_too_long")
         if text in keys:
             message = f"Item {number} has the key {text[:80]!r}, which another one has; keys tell branches apart."
             raise ValidationFailed(message, code="parallel.duplicate_key")
