@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from harness_executor_workflow.compiling.sketch import Sketch
 from harness_hookspecs.compiler import Compilation
 from harness_hookspecs.kit.json_schema import compiled_schema
 from harness_hookspecs.workflow import Permissions
-from tests.compiling.there import PLANS, changed, definition, surroundings
+from tests.compiling.there import PLANS, changed, definition, surroundings, tool
 
 COMPILER = WorkflowCompiler()
 TICKET = surroundings(definition=definition(PLANS["1"]))
@@ -126,6 +127,14 @@ def test_without_a_model_there_is_no_sketch_with_a_prompt() -> None:
 # ------------------------------------------------------------------------------------------------- schemas
 
 
+SIMPLE: Mapping[str, Callable[[Any], st.SearchStrategy[Any]]] = {
+    "integer": lambda schema: st.integers(schema["minimum"], schema["maximum"]),
+    "number": lambda schema: st.floats(schema["minimum"], schema["maximum"]),
+    "boolean": lambda schema: st.booleans(),
+    "string": lambda schema: st.from_regex(schema["pattern"], fullmatch=True),
+}
+
+
 def written(schema: Any) -> st.SearchStrategy[Any]:
     """Whatever fits a schema of the kind that sketches have."""
     if "const" in schema:
@@ -140,17 +149,32 @@ def written(schema: Any) -> st.SearchStrategy[Any]:
         parts = {name: written(one) for name, one in schema["properties"].items()}
         required = {name: one for name, one in parts.items() if name in schema["required"]}
         return st.fixed_dictionaries(required, optional={name: parts[name] for name in parts.keys() - required.keys()})
-    if schema["type"] == "integer":
-        return st.integers(schema.get("minimum", -10), 10)
-    return st.from_regex(schema["pattern"], fullmatch=True) if "pattern" in schema else st.text(max_size=20)
+    return SIMPLE[schema["type"]](schema)
 
 
+ODD = {
+    name: tool(name, args)
+    for name, args in {
+        "numbers": {"n": {"type": "number"}, "i": {"type": "integer", "minimum": 3, "title": "I"}},
+        "flags": {"b": {"type": "boolean"}},
+        "choices": {"c": {"enum": [1, None, "x"]}, "d": {"const": {"a": 1}, "type": "object"}, "maybe_e": True},
+        "anything": {"a": True, "b": {}, "c": {"description": "What?"}},
+        "either": {"e": {"anyOf": [{"type": "array"}, {"type": "null"}]}, "maybe_f": {"type": ["string", "null"]}},
+        "objects": {"maybe_o": {"type": "object"}, "maybe_r": {"$ref": "#/$defs/R"}},
+        "too odd": {"o": {"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}}},
+        "too even": {"n": {"type": "integer", "multipleOf": 2}},
+    }.items()
+}
 WHERE = {
     "a ticket": TICKET,
     "code": surroundings(definition=definition(PLANS["2"])),
     "a draft": surroundings(definition=definition(PLANS["3"])),
     "packages": surroundings(definition=definition(PLANS["4"])),
     "nothing in particular": surroundings(),
+    "odd tools": surroundings(
+        definition=definition(changed("4", permissions__tools=[*ODD])),
+        tools=ODD,
+    ),
     "one model allowed": surroundings(permissions=Permissions(models=("writer",), tools=("tickets.get",))),
 }
 
@@ -168,6 +192,42 @@ def test_whatever_fits_the_schema_of_sketches_compiles(name: str) -> None:
         assert found.ok, [one.to_wire() for one in found.findings]
 
     compiles()
+
+
+def test_a_tool_that_requires_what_a_sketch_cannot_say_is_not_offered() -> None:
+    steps = COMPILER.sketch_schema(WHERE["odd tools"])["properties"]["steps"]["items"]["anyOf"]
+    parts = [one["properties"] for one in steps]
+    calls = {one["tool"]["const"]: one["inputs"] for one in parts if "tool" in one}
+    assert calls.keys() == {"numbers", "flags", "choices", "anything", "either", "objects"}
+    assert calls["objects"]["properties"].keys() == {"maybe_r"}  # of what it is, its tool will say
+
+
+def test_a_sketch_of_nothing_is_never_written() -> None:
+    schema = COMPILER.sketch_schema(surroundings(models={}, tools={}))
+    compiled_schema(schema)
+    assert not jsonschema.Draft202012Validator(schema).is_valid({"steps": [SAY]})
+
+
+def parts_of(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """A schema and every schema within it, but for those that are data."""
+    yield schema
+    for word, inner in schema.items():
+        below = inner.values() if word in ("properties", "$defs") else inner if isinstance(inner, list) else [inner]
+        yield from (part for one in below if isinstance(one, Mapping) and word != "const" for part in parts_of(one))
+
+
+def test_schemas_for_a_grammar_have_no_words_for_people_and_nothing_in_a_sketch_is_without_end() -> None:
+    for part in parts_of(COMPILER.plan_schema(TICKET)):
+        assert part.keys().isdisjoint({"title", "description", "default", "discriminator"})
+        if "uses" in part.get("properties", {}):
+            assert [*part["properties"]][:2] == part["required"][:2] == ["id", "uses"]
+    for where in WHERE.values():
+        schema = COMPILER.sketch_schema(where)
+        assert len(str(schema)) < 1_500 * (1 + len(where.tools))
+        for part in parts_of(schema):
+            ends = {"array": "maxItems", "string": "pattern", "integer": "maximum", "number": "maximum"}
+            assert part.get("type") not in ends or ends[part["type"]] in part
+            assert part.get("additionalProperties", False) is False
 
 
 @pytest.mark.parametrize("name", PLANS)

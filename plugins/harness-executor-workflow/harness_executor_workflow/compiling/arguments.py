@@ -18,7 +18,7 @@ from .findings import Place, did_you_mean, finding
 from .plans import Located
 from .shapes import KINDS, UNTYPED, Shape, kinds, missing
 
-__all__ = ["check_arguments"]
+__all__ = ["check_arguments", "plain_kinds"]
 
 _OF_OBJECTS: Final = frozenset({"required", "dependentRequired", "minProperties", "maxProperties", "allOf", "anyOf",
                                 "oneOf", "not", "if", "then", "else", "dependentSchemas"})  # fmt: skip
@@ -60,14 +60,14 @@ def _templated(
 
 def _fits(shape: Shape, wanted: Any) -> bool:
     """Whether some value could be both; only what both say plainly is compared."""
-    given, taken = kinds(shape), _plain_kinds(wanted)
+    given, taken = kinds(shape), plain_kinds(wanted)
     if not given & taken and not ("number" in given and "integer" in taken):
         return False
     mine, theirs = (one.get("enum") if isinstance(one, Mapping) else None for one in (shape, wanted))
     return not (isinstance(mine, list) and isinstance(theirs, list)) or any(one in theirs for one in mine)
 
 
-def _plain_kinds(wanted: Any) -> frozenset[str]:
+def plain_kinds(wanted: Any) -> frozenset[str]:
     """The kinds that a tool's schema takes; any where it says so by other means than plans have."""
     if isinstance(wanted, Mapping) and not all(isinstance(one, str) for one in _as_list(wanted.get("type", []))):
         return KINDS
@@ -79,7 +79,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _conversion(wanted: Any, shape: Shape) -> str | None:
-    taken = _plain_kinds(wanted)
+    taken = plain_kinds(wanted)
     if taken == {"string"}:
         return "write string(...) around it" if kinds(shape) <= {"integer", "number", "boolean"} else None
     if taken <= {"integer", "number"} and kinds(shape) == {"string"}:

@@ -71,7 +71,7 @@ def _check(schema: Any, place: Place, step: str | None) -> Iterator[PlanFinding]
 
 
 def _told(way: Sequence[str | int]) -> str:
-    """What a part of a schema should be, by the keyword that it stands under; the library that looked has its own words."""
+    """What a part of a schema should be, by the keyword that it stands under, whatever the library says of it."""
     words = [part for part in way if isinstance(part, str)]
     named = len(words) > 1 and words[-2] == "properties"
     if not words or named or words[-1] not in _VALUES:
