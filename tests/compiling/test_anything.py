@@ -58,6 +58,35 @@ def test_whatever_comes_is_judged(source: Any) -> None:
     assert not judged(source).ok
 
 
+PIECES = ["[", '{"a":', '[{"steps":[', "]", "\\", '"', "\x00", "{{", "9", "-", "\ud800", "\ufeff"]
+
+
+@given(st.sampled_from(PIECES), st.integers(1, 300_000))
+def test_a_text_of_any_depth_and_length_is_judged(piece: str, count: int) -> None:
+    assert not judged(piece * count).ok
+
+
+def nested(depth: int, name: str | None) -> Any:
+    """Lists within lists, or objects within objects."""
+    found: Any = None
+    for _ in range(depth):
+        found = [found] if name is None else {name: found}
+    return found
+
+
+@given(st.integers(1, 20_000), st.sampled_from([None, "steps", "with", "schema", "properties"]), st.data())
+def test_a_value_of_any_depth_is_judged_wherever_it_stands(depth: int, name: str | None, data: st.DataObject) -> None:
+    plan = copy.deepcopy(PLANS[data.draw(st.sampled_from(sorted(PLANS)))])
+    *path, last = data.draw(st.sampled_from(places(plan)))
+    place = plan
+    for part in path:
+        place = place[part]
+    place[last] = nested(depth, name)
+    judged(plan)
+    judged(nested(depth, name))
+    COMPILER.expand(nested(depth, name), surroundings())
+
+
 @given(st.data())
 def test_a_plan_with_a_few_places_changed_is_judged(data: st.DataObject) -> None:
     plan = copy.deepcopy(PLANS[data.draw(st.sampled_from(sorted(PLANS)))])

@@ -32,7 +32,7 @@ _OF_NUMBERS: Final = frozenset({"type", "minimum", "maximum", "examples", *_FOR_
 
 def plan_schema(surroundings: Surroundings) -> dict[str, Any]:
     """The JSON Schema of full plans, for one request."""
-    schema = _for_a_grammar(Workflow.model_json_schema())
+    schema: dict[str, Any] = _for_a_grammar(Workflow.model_json_schema())
     models, tools = allowed_models(surroundings), _tools(surroundings)
     parts = schema["$defs"]
     _set(parts, "AiGenerateWith", "model", {"enum": models})
