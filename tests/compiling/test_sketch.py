@@ -101,6 +101,12 @@ def test_an_input_that_may_be_absent_is_asked_for_first() -> None:
     assert found.ok and found.findings == ()
 
 
+def test_a_workflow_that_gives_text_gives_what_its_last_tool_gave_as_text() -> None:
+    wanted = {"type": "string"}
+    where = surroundings(definition=definition(changed("1", output={"schema": wanted, "value": "x"})))
+    assert plan_of({"steps": [FETCH]}, where)["output"] == {"schema": wanted, "value": "{{ steps.fetch.output }}\n"}
+
+
 @pytest.mark.parametrize(
     ("sketch", "code", "path"),
     [
@@ -152,19 +158,17 @@ def written(schema: Any) -> st.SearchStrategy[Any]:
     return SIMPLE[schema["type"]](schema)
 
 
-ODD = {
-    name: tool(name, args)
-    for name, args in {
-        "numbers": {"n": {"type": "number"}, "i": {"type": "integer", "minimum": 3, "title": "I"}},
-        "flags": {"b": {"type": "boolean"}},
-        "choices": {"c": {"enum": [1, None, "x"]}, "d": {"const": {"a": 1}, "type": "object"}, "maybe_e": True},
-        "anything": {"a": True, "b": {}, "c": {"description": "What?"}},
-        "either": {"e": {"anyOf": [{"type": "array"}, {"type": "null"}]}, "maybe_f": {"type": ["string", "null"]}},
-        "objects": {"maybe_o": {"type": "object"}, "maybe_r": {"$ref": "#/$defs/R"}},
-        "too odd": {"o": {"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}}},
-        "too even": {"n": {"type": "integer", "multipleOf": 2}},
-    }.items()
+ODD_ARGS: dict[str, dict[str, Any]] = {
+    "numbers": {"n": {"type": "number"}, "i": {"type": "integer", "minimum": 3, "title": "I"}},
+    "flags": {"b": {"type": "boolean"}},
+    "choices": {"c": {"enum": [1, None, "x"]}, "d": {"const": {"a": 1}, "type": "object"}, "maybe_e": True},
+    "anything": {"a": True, "b": {}, "c": {"description": "What?"}},
+    "either": {"e": {"anyOf": [{"type": "array"}, {"type": "null"}]}, "maybe_f": {"type": ["string", "null"]}},
+    "objects": {"maybe_o": {"type": "object"}, "maybe_r": {"$ref": "#/$defs/R"}},
+    "too odd": {"o": {"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}}},
+    "too even": {"n": {"type": "integer", "multipleOf": 2}},
 }
+ODD = {name: tool(name, args) for name, args in ODD_ARGS.items()}
 WHERE = {
     "a ticket": TICKET,
     "code": surroundings(definition=definition(PLANS["2"])),

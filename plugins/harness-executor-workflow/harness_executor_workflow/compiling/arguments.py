@@ -18,7 +18,7 @@ from .findings import Place, did_you_mean, finding
 from .plans import Located
 from .shapes import KINDS, UNTYPED, Shape, kinds, missing
 
-__all__ = ["check_arguments", "plain_kinds"]
+__all__ = ["check_arguments", "fits", "plain_kinds"]
 
 _OF_OBJECTS: Final = frozenset({"required", "dependentRequired", "minProperties", "maxProperties", "allOf", "anyOf",
                                 "oneOf", "not", "if", "then", "else", "dependentSchemas"})  # fmt: skip
@@ -52,13 +52,13 @@ def _templated(
     shape = shapes.get(place)
     if shape is None:
         shape = {"type": "object" if isinstance(value, Mapping) else "array"}
-    if not isinstance(wanted, Mapping | bool) or shape == UNTYPED or _fits(shape, wanted):
+    if not isinstance(wanted, Mapping | bool) or shape == UNTYPED or fits(shape, wanted):
         return
     message = f"The argument {name} is {missing(wanted)}; this gives {missing(shape)}."
     yield finding("bind.arg_type", place, one.id, message, _conversion(wanted, shape))
 
 
-def _fits(shape: Shape, wanted: Any) -> bool:
+def fits(shape: Shape, wanted: Any) -> bool:
     """Whether some value could be both; only what both say plainly is compared."""
     given, taken = kinds(shape), plain_kinds(wanted)
     if not given & taken and not ("number" in given and "integer" in taken):

@@ -18,6 +18,7 @@ from .findings import CODES, MOST_CHARACTERS, MOST_FINDINGS, finding
 from .form import read_form
 from .lock import lock_of, version_id
 from .matching import check_match
+from .outputs import check_outputs
 from .plans import Plan
 from .reaching import check_reach
 from .scene import World
@@ -157,7 +158,8 @@ def _references(work: _Work) -> Iterator[PlanFinding]:
 
 
 def _binding(work: _Work) -> Iterator[PlanFinding]:
-    return check_binding(work.plan, work.surroundings, work.judged.shapes)
+    yield from check_binding(work.plan, work.surroundings, work.judged.shapes)
+    yield from check_outputs(work.plan, work.surroundings, work.judged.shapes)
 
 
 def _code(work: _Work) -> Iterator[PlanFinding]:

@@ -29,6 +29,7 @@ from .document import read_document
 from .findings import Place, finding
 from .form import hint_of
 from .schemas import SUBSET
+from .shapes import kinds
 from .sketch_sources import Earlier, needs_of
 from .wording import flaws_of
 
@@ -178,7 +179,8 @@ class _Expansion:
     def _output_value(self) -> Any:
         if self._sketch.output is not None:
             return self._earlier.filled(self._sketch.to_wire()["output"])
-        return self._earlier.read("previous").as_value()
+        last = self._earlier.read("previous")
+        return last.as_text() if self._output is not None and kinds(self._output) == {"string"} else last.as_value()
 
     def _output_schema(self) -> Any:
         if self._output is not None:
