@@ -193,6 +193,8 @@ VARIANTS: list[Variant] = [
      "steps__2__with__items": "{{ input.ticket_id }}"}, "/steps/2/with/items"),
     ("parallel.items_not_array", {"plan": "1", "steps__more": parallel("a", INNER), "steps__2__with__items": "[1]"},
      "/steps/2/with/items"),
+    ("parallel.too_many_items", {"plan": "4", "steps__0__with__items": "{{ [{'name': 'a'}, {'name': 'b'}] }}",
+     "steps__0__with__maxBranches": 1, "steps__0__with__maxConcurrency": 1}, "/steps/0/with/items"),
     ("parallel.item_key_type", {"plan": "4", "steps__0__with__itemKey": "{{ item }}"}, "/steps/0/with/itemKey"),
     ("parallel.item_key_type", {"plan": "4", "steps__0__with__itemKey": "key"}, "/steps/0/with/itemKey"),
     ("step.sensitive", {"plan": "4", "steps__0__steps__0__sensitive": True}, "/steps/0/steps/0/sensitive"),

@@ -11,6 +11,7 @@ from .findings import did_you_mean, finding
 from .plans import Located, Plan
 from .scene import output_step
 from .shapes import UNTYPED, element, kinds, missing
+from .tree import ListOf, parse
 from .uses import Judged
 
 __all__ = ["MAX_NESTING", "check_fan_out"]
@@ -60,8 +61,12 @@ def _output_step(plan: Plan, one: Located) -> Iterator[PlanFinding]:
 
 def _items(one: Located, judged: Judged) -> Iterator[PlanFinding]:
     place = one.place / "with"
-    shape = judged.shapes.get(place / "items")
-    if shape is None or parse_template(one.settings["items"]).whole is None:
+    shape, whole = judged.shapes.get(place / "items"), parse_template(one.settings["items"]).whole
+    listed = None if whole is None else parse(whole.text)
+    if isinstance(listed, ListOf) and len(listed.items) > one.settings["maxBranches"]:
+        message = f"items has {len(listed.items)} entries; maxBranches is {one.settings['maxBranches']}."
+        yield finding("parallel.too_many_items", place / "items", one.id, message, "raise maxBranches")
+    if shape is None or whole is None:
         message = "items is the template of one expression, such as {{ input.packages }}."
         yield finding("parallel.items_not_array", place / "items", one.id, message)
     elif shape != UNTYPED and element(shape) is None:

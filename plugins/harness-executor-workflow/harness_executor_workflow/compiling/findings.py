@@ -70,6 +70,7 @@ CODES: Final[Mapping[str, str]] = {
     "parallel.nested_too_deep": "Parallel steps are nested deeper than two levels.",
     "parallel.bad_output_step": "fanIn.outputStep is no step of the body, or one without an output.",
     "parallel.items_not_array": "items is no template of one expression that gives an array.",
+    "parallel.too_many_items": "items is a list that is written out, and longer than maxBranches.",
     "parallel.item_key_type": "itemKey gives neither text nor a whole number.",
     "fixer.only_code_run": "Only a code.run step can have a fixer.",
     # 11 bounds
