@@ -59,6 +59,7 @@ BROKEN = {
         start=lambda self, stage_input: {"id": f"request-{next(_COUNTER)}", "end": None},
     ),
     "executor.state_is_json": _with(start=_unwritable),
+    "executor.opens_what_is_new": _with(opened=lambda self, state: ()),
     "executor.apply_is_pure": _with(apply=_mutating),
     "executor.comes_to_one_end": _with(ending=lambda self, end: OneCall.ending(self, end) * 2),
     "executor.failure_is_told": _with(ending=lambda self, end: (Finish(output=end.get("value")),)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
-from harness_hookspecs.executor import Executor, Fail, Finish, Outcome, Request, RoleCall, StageInput
+from harness_hookspecs.executor import Executor, Fail, Finish, Opens, Outcome, Request, RoleCall, StageInput
 from harness_hookspecs.kit import codec
 from harness_hookspecs.role import parse_task, role_of
 
@@ -93,6 +93,22 @@ class ExecutorContract(Contract):
         assert executor.next(codec.loads(codec.dumps(state))) == requests
         fresh = executor.start(self.stage_input())
         assert executor.next(codec.loads(codec.dumps(fresh))) == executor.next(fresh)
+
+    @rule("executor.opens_what_is_new")
+    def test_what_an_outcome_opens_is_what_was_not_asked_before(self) -> None:
+        executor = self.subject()
+        if not isinstance(executor, Opens):
+            return  # it is asked for everything each time
+        state = executor.start(self.stage_input())
+        for _ in range(_ROUNDS_AT_MOST):
+            before = {_id(request): request for request in executor.next(state)}
+            [request, *_] = before.values()
+            if isinstance(request, (Finish, Fail)):
+                return
+            state = executor.apply(state, self.outcome(request))
+            after = {_id(request): request for request in executor.next(state)}
+            new = {name: request for name, request in after.items() if name not in before}
+            assert {_id(request): request for request in executor.opened(state)} == new
 
     @rule("executor.apply_is_pure")
     def test_an_outcome_gives_a_new_state_and_leaves_the_old_one(self) -> None:
