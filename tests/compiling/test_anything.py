@@ -190,7 +190,8 @@ def test_a_value_is_of_the_type_that_was_known_before(text: str) -> None:
     judge = Judge(Given())
     shape = judge.shape(parse(text))
     assert kinds_of_value(value) <= kinds(shape), (value, shape)
-    assert all(one.is_warning for one in judge.flaws), judge.flaws  # what has a value reads nothing that is not there
+    if not any(sign in text for sign in ("?", "&&", "||")):  # a part that was not come to may be wrong all the same
+        assert all(one.is_warning for one in judge.flaws), judge.flaws
 
 
 @given(EXPRESSIONS.flatmap(lambda text: st.permutations(list(text)).map("".join)) | st.text(max_size=40))
