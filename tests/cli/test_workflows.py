@@ -152,6 +152,16 @@ def test_a_plan_s_code_may_name_an_engine_that_is_installed_and_no_other(check: 
     assert check(plan(steps=[runs[1]]), exits=14)["findings"][0]["code"] == "bind.unknown_engine"
 
 
+def test_code_that_names_no_engine_is_locked_to_the_one_that_runs_it(check: Check, project: Site) -> None:
+    settings = {"language": "python", "source": "async def main(input, tools):\n    return 'x'\n"}
+    step = {"id": "look", "uses": "code.run", "with": settings, "output": {"mode": "text"}}
+    [engine] = check(plan(steps=[step]))["lock"]["engines"]
+    assert engine["name"] == "monty"
+    project.write("harness", {"engine": "nobody"})
+    [found] = check(plan(steps=[step]), exits=14)["findings"]
+    assert (found["code"], found["path"]) == ("bind.unknown_engine", "/steps/0/with")
+
+
 def test_a_stage_that_is_not_there_is_named_with_those_that_are(
     project: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
