@@ -54,6 +54,7 @@ class Deadlines:
         self._heap: list[tuple[float, int, Limit]] = []
         self._count = 0
         self._closed = False
+        self._watched = getattr(ports, "concurrent", True)  # with one thread nobody could cut a call short beside it
         self._wake: Any = None
         self._wakes_at = float("inf")
 

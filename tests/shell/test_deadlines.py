@@ -161,3 +161,9 @@ def test_calls_that_end_in_time_have_one_worker_between_them(
             pass
     all_limits.close()
     assert called == ["deadlines"]
+
+
+def test_with_one_thread_nobody_waits_a_deadline_out() -> None:
+    ports = make_ports("inline")
+    with Deadlines(ports).limit(ports.wait.token(), 3600.0) as token:
+        assert not token.cancelled()
