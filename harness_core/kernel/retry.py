@@ -17,6 +17,7 @@ DETERMINISTIC_CODES = frozenset(
         "context.source_missing",
         "engine.not_available",
         "executor.not_available",
+        "executor.no_workflows",
         "executor.stalled",
         "executor.too_many_calls",
         "plugin.bound_broken",

@@ -34,7 +34,9 @@ class StageInput(Value):
 
     ``context`` is the assembled context as text; ``output_schema`` the (narrowed) schema of the artifact's body;
     ``feedback`` the reason of the failed attempt before this one, when the retry strategy injects it; ``plan`` the
-    document that the stage names, for an executor that runs plans.
+    document that the stage names, for an executor that runs plans; ``definition`` the wire form of the
+    ``WorkflowDefinitionSnapshot`` that a plan is to be written for where there is none, and ``goal`` whether that is
+    then run or its id is the output; ``workflows`` the same of all that an orchestration of the stage may use.
     """
 
     stage: str
@@ -51,6 +53,9 @@ class StageInput(Value):
     params: Json = None
     feedback: str | None = None
     plan: Json = None
+    definition: Json = None
+    goal: Literal["run", "plan"] = "run"
+    workflows: tuple[Json, ...] = ()
 
 
 class RoleCall(Value):
