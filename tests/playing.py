@@ -154,6 +154,8 @@ def definition(*stages: StagePlan, **more: Any) -> Definition:
         "budget_calls": 100,
         "budget_seconds": 3_600.0,
         "requests_per_attempt": 100,
+        "max_children": 10,
+        "max_depth": 3,
     }
     fields: dict[str, Any] = {
         "executors": {"agent": OneCall()},

@@ -24,7 +24,7 @@ ENDING = Decision(reply="the executor is at its end, and others of its calls are
 REQUESTED = frozenset({"role.requested", "timer.requested", "compile.requested"})
 """What an executor's requests are in the log."""
 
-ASKED_OF_WORLD = frozenset({"role", "timer", "compile"})
+ASKED_OF_WORLD = frozenset({"role", "timer", "compile", "child"})
 """Kinds of open requests beside which more may be asked for."""
 
 End = Finish | HarnessError

@@ -102,6 +102,8 @@ def _suspended(state: SessionState, fact: Fact) -> str | None:
         return None if request is None else request.calls_of.get(state.in_doubt[wait_id]["call_id"])
     if kind == "pause":
         return _paused(state, fact)
+    if kind == "child" and (child := state.children.get(wait_id)) is not None:
+        return child.event_id
     return state.causes.exhausted_id if kind == "budget" else _begun(state, fact)
 
 
@@ -164,6 +166,8 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("budget.reserved", "budget.exhausted"), _reserved),
     **dict.fromkeys(("harness.model.responded", "harness.model.failed", "budget.settled", "effect.in_doubt"), _call),
     **dict.fromkeys((f"harness.tool_call.{part}" for part in ("started", "succeeded", "failed")), _call),
+    "child.requested": _call,
+    **dict.fromkeys(("child.granted", "child.exhausted", "child.completed", "child.failed"), _requested),
     "harness.execute_step.succeeded": _own_start("harness.execute_step.started"),
     **dict.fromkeys(("harness.session.completed", "harness.session.failed"), _own_start("harness.session.started")),
 }
@@ -266,6 +270,7 @@ KEEP: dict[str, Keep] = {
     **dict.fromkeys(("role.resolved", "role.delegated"), _keep_begun),
     **dict.fromkeys(("harness.session.started", "harness.execute_step.started"), _keep_begun),
     **dict.fromkeys(("approval.requested", "harness.tool_call.started", "effect.in_doubt"), _keep_call),
+    **dict.fromkeys(("child.completed", "child.failed"), _keep_moved),
     "effect.settled": _keep_settled,
     "budget.exhausted": _keep_exhausted,
     "harness.model.called": _keep_model_called,

@@ -16,6 +16,8 @@ __all__ = [
     "Advance",
     "AskApproval",
     "CancelNow",
+    "ChildEnded",
+    "ChildShort",
     "Command",
     "Compiled",
     "ContextReady",
@@ -166,6 +168,24 @@ class Compiled:
 
 
 @attrs.frozen
+class ChildEnded:
+    """A child session has come to its end; ``payload`` is that of ``child.completed``, or of ``child.failed``."""
+
+    effect_id: str
+    ok: bool
+    payload: Mapping[str, Any]
+    blobs: Mapping[str, bytes] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class ChildShort:
+    """A child session has used up what it was granted; ``exhausted`` is the payload of its ``budget.exhausted``."""
+
+    effect_id: str
+    exhausted: Mapping[str, Any]
+
+
+@attrs.frozen
 class TimersElapsed:
     """These timers are due, the longest due first."""
 
@@ -250,6 +270,8 @@ Command = (
     | RoleFailed
     | RoleSuspended
     | Compiled
+    | ChildEnded
+    | ChildShort
     | TimersElapsed
     | Record
     | AskApproval

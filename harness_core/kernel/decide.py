@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .approvals import approval_digest, find_grant
+from .children import abandoned
 from .commands import (
     AskApproval,
     CancelNow,
+    ChildEnded,
+    ChildShort,
     Command,
     Compiled,
     ContextReady,
@@ -166,7 +169,7 @@ def _role_ended(
     event_type, extra = ending
     refs = {"stage_visit_id": request.payload["visit_id"], "role_call_id": command.role_call_id}
     payload = {"role_call_id": command.role_call_id, "effect_id": request.effect_id, **extra}
-    over = _asked_in_vain(command.role_call_id, state)
+    over = (*_asked_in_vain(command.role_call_id, state), *abandoned(state, command.role_call_id))
     return Decision((*command.closing, *over, Fact(event_type, payload, refs)), command.blobs)
 
 
@@ -200,6 +203,23 @@ def _compiled(command: Compiled, state: SessionState, definition: Definition) ->
     refs = {"stage_visit_id": request.payload["visit_id"]}
     event_type = "workflow.version_registered" if command.ok else "compile.failed"
     return Decision((Fact(event_type, dict(command.payload), refs),), command.blobs)
+
+
+def _child_ended(command: ChildEnded, state: SessionState, definition: Definition) -> Decision:
+    request = state.children.get(command.effect_id)
+    if request is None:
+        return _ignored(command.effect_id, "the child session is no longer waited for")
+    refs = {"stage_visit_id": request.payload["visit_id"]}
+    event_type = "child.completed" if command.ok else "child.failed"
+    return Decision((Fact(event_type, dict(command.payload), refs),), command.blobs)
+
+
+def _child_short(command: ChildShort, state: SessionState, definition: Definition) -> Decision:
+    request = state.children.get(command.effect_id)
+    if request is None or request.short is not None:
+        return NOTHING
+    payload = {"effect_id": command.effect_id, "child_id": request.payload["child_id"], **command.exhausted}
+    return Decision((Fact("child.exhausted", payload, {"stage_visit_id": request.payload["visit_id"]}),))
 
 
 def _timers_elapsed(command: TimersElapsed, state: SessionState, definition: Definition) -> Decision:
@@ -349,6 +369,8 @@ _RULES: dict[type, Callable[[Any, SessionState, Definition], Decision]] = {
     RoleFailed: _role_failed,
     RoleSuspended: _role_suspended,
     Compiled: _compiled,
+    ChildEnded: _child_ended,
+    ChildShort: _child_short,
     TimersElapsed: _timers_elapsed,
     Record: _record,
     AskApproval: _ask_approval,

@@ -72,6 +72,9 @@ class StagePlan:
     timeout_seconds: float | None = None  # of one attempt's role call
     max_artifact_bytes: int = 1_048_576
     plan: Any = None  # for an executor that runs plans
+    definition: Any = None  # of the workflow that its plans are for, in wire form
+    goal: Literal["run", "plan"] = "run"  # plan: the plan is registered, and not run
+    workflows: tuple[Any, ...] = ()  # the definitions that an orchestration may use, in wire form
 
 
 @attrs.frozen
@@ -83,6 +86,8 @@ class Limits:
     budget_calls: int
     budget_seconds: float
     requests_per_attempt: int = 100_000  # what an executor may ask for before its attempt fails
+    max_children: int = 10  # child sessions of a session that may be active at once
+    max_depth: int = 3  # how deep child sessions may nest
 
 
 @attrs.frozen

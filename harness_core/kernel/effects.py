@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-__all__ = ["Ask", "CompilePlan", "Effect", "GatherContext", "RunRole", "Validate"]
+__all__ = ["Ask", "CompilePlan", "Effect", "GatherContext", "RunChild", "RunRole", "Validate"]
 
 
 @attrs.frozen
@@ -40,6 +40,14 @@ class CompilePlan:
 
 
 @attrs.frozen
+class RunChild:
+    """Begin a child session or go on with it, and wait until it rests."""
+
+    effect_id: str
+    key: str
+
+
+@attrs.frozen
 class Ask:
     """Ask the approvers about a pending approval."""
 
@@ -47,4 +55,4 @@ class Ask:
     key: str
 
 
-Effect = GatherContext | RunRole | Validate | CompilePlan | Ask
+Effect = GatherContext | RunRole | Validate | CompilePlan | RunChild | Ask

@@ -8,6 +8,7 @@ from typing import Any
 from harness_hookspecs.events import EVENTS
 
 from .causes import KEEP
+from .children import CHILDREN
 from .compiling import changes_accepted, compile_failed, compile_requested, version_registered
 from .facts import Event
 from .forking import inherit
@@ -21,6 +22,7 @@ Handler = Callable[[SessionState, Event], None]
 HANDLERS: dict[str, Handler] = {
     "session.forked": inherit,
     **BUDGET,
+    **CHILDREN,
     "compile.requested": compile_requested,
     "compile.failed": compile_failed,
     "workflow.version_registered": version_registered,
@@ -31,7 +33,7 @@ HANDLERS: dict[str, Handler] = {
 
 CHANGES_OLDER = frozenset(
     {"command.received", "config.migrated", "role.suspended", "budget.exhausted", "budget.raised"}
-    | {name for name in EVENTS if name.startswith(("session.", "approval.", "effect."))}
+    | {name for name in EVENTS if name.startswith(("session.", "approval.", "effect.", "child."))}
 )
 """After these something may run that was asked for before them, or may not any more (``react``)."""
 
@@ -105,12 +107,10 @@ def _failed(state: SessionState, event: Event) -> None:
 
 
 def _close(state: SessionState) -> None:
-    state.open.clear()
-    state.role_calls.clear()
-    state.timers.clear()
+    of_calls = (state.role_calls, state.timers, state.children, state.child_ends, state.reserved, state.questions)
+    for held in (state.open, *of_calls):
+        held.clear()
     state.usage.lose()
-    state.reserved.clear()
-    state.questions.clear()
     state.cancelling = state.pausing = None
 
 
@@ -229,6 +229,7 @@ def _role_ended(state: SessionState, event: Event) -> None:
         return
     state.role_calls.pop(request.payload["role_call_id"], None)
     state.questions.pop(request.payload["role_call_id"], None)
+    state.child_ends.pop(request.payload["role_call_id"], None)
     state.usage.lose(request.payload["role_call_id"])
     outcome: dict[str, Any] = {"request_id": request.payload["request_id"], "ok": event.type == "role.returned"}
     if outcome["ok"]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
-from .effects import Ask, CompilePlan, Effect, GatherContext, RunRole, Validate
+from .children import children_of
+from .effects import Ask, CompilePlan, Effect, GatherContext, RunChild, RunRole, Validate
 from .state import OpenRequest, SessionState
 
 __all__ = ["react"]
 
-_KINDS: dict[str, type[GatherContext] | type[RunRole] | type[Validate] | type[CompilePlan]] = {
+_KINDS: dict[str, type[GatherContext | RunRole | Validate | CompilePlan | RunChild]] = {
     "context": GatherContext,
     "role": RunRole,
     "validation": Validate,
     "compile": CompilePlan,
+    "child": RunChild,
 }
 
 
@@ -51,7 +53,13 @@ def _since(state: SessionState, seq: int) -> Iterable[OpenRequest]:
 
 
 def _may_run(state: SessionState, request: OpenRequest) -> bool:
-    if request.suspended is None or state.migrated_seq > request.suspended_seq:  # perhaps it is another call now
+    if request.kind == "child":
+        return bool(request.grant) and request.short is None
+    if state.migrated_seq > max(request.seq, request.suspended_seq):  # perhaps it is another call now
+        return True
+    if request.kind == "role" and any(children_of(state, request.payload["role_call_id"])):
+        return False  # it could do nothing but wait for them
+    if request.suspended is None:
         return True
     kind, wait_id = request.suspended
     if kind == "approval":
@@ -63,4 +71,4 @@ def _may_run(state: SessionState, request: OpenRequest) -> bool:
         return state.exhausted is None
     if kind == "in_doubt":
         return wait_id not in state.in_doubt
-    return bool(kind == "pause" and state.status == "active")
+    return kind == "child" or bool(kind == "pause" and state.status == "active")

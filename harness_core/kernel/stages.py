@@ -12,6 +12,7 @@ from harness_hookspecs.kit.canonical import canonical, digest
 
 from .approvals import artifact_digest
 from .asking import ASKED_OF_WORLD, ask, ask_beside
+from .children import begin_children
 from .commands import Advance
 from .definition import Definition, StagePlan
 from .facts import Decision, Fact, derive
@@ -44,8 +45,16 @@ def advance(state: SessionState, definition: Definition, command: Advance, execu
     visit = state.visit
     if state.target is not None or visit is None:
         return _go_to(state, definition, state.target or definition.initial)
+    return _go_on(state, definition, visit, command, executor_state)
+
+
+def _go_on(
+    state: SessionState, definition: Definition, visit: Visit, command: Advance, executor_state: Any
+) -> Decision:
     if visit.stage not in definition.stages:  # the configuration was migrated
         return Decision((visit_failed("routing.unknown_stage", f"there is no stage {visit.stage} any more", visit),))
+    if state.children and (begun := begin_children(state, definition.limits)).facts:
+        return begun
     waiting = next((one for one in state.open.values() if one.payload.get("visit_id") == visit.visit_id), None)
     if waiting is not None:
         beside = waiting.kind in ASKED_OF_WORLD

@@ -71,7 +71,7 @@ def _finding(found: Mapping[str, Any]) -> dict[str, Any] | None:
 class OpenRequest:
     """A kernel request without its result; ``suspended`` says what a role call waits for."""
 
-    kind: str  # context, validation, role, timer, compile
+    kind: str  # context, validation, role, timer, compile, child
     effect_id: str
     payload: dict[str, Any]
     seq: int
@@ -87,6 +87,8 @@ class OpenRequest:
     scope_of: dict[str, str] = attrs.Factory(dict)  # its call -> the conversation it belongs to
     last_of: dict[str, str] = attrs.Factory(dict)  # conversation -> the end of a call it goes on from
     asked_at: str = ""  # of a timer: its delay counts from then
+    short: dict[str, Any] | None = None  # of a child: what it lacks; it goes no further without
+    grant: dict[str, float] = attrs.Factory(dict)  # of a child: what it may use up; empty before it may begin
 
     @property
     def place(self) -> str | None:
@@ -244,6 +246,10 @@ class SessionState:
     open: dict[str, OpenRequest] = attrs.Factory(dict)
     role_calls: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that are role calls, by their own id
     timers: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that are timers
+    children: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that are child sessions
+    child_ends: dict[str, dict[str, Any]] = attrs.Factory(dict)  # open role call -> its call -> how its child ended
+    child_spent: dict[str, float] = attrs.Factory(dict)  # tokens and calls of children that have ended
+    versions: dict[str, dict[str, Any]] = attrs.Factory(dict)  # workflow version id -> what a child registered
     approvals: dict[str, Approval] = attrs.Factory(dict)  # all of them: to look one up, never to walk over
     pending: dict[str, Approval] = attrs.Factory(dict)  # those that nobody has decided
     unused: dict[str, str] = attrs.Factory(dict)  # event of a tool's grant no call has used -> its approval

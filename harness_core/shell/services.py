@@ -7,7 +7,9 @@ from typing import Any
 
 import attrs
 
+from harness_core.kernel.commands import Command
 from harness_core.kernel.facts import Fact
+from harness_core.kernel.state import OpenRequest
 from harness_hookspecs.errors import Drift, HarnessError, Suspend
 from harness_hookspecs.host import CancelToken, Ports
 from harness_hookspecs.messages import ErrorEnvelope
@@ -54,6 +56,7 @@ class Services:
     trace: TraceSink | None = None
     in_turn: Callable[[Fact], Suspend | None] | None = None  # a simulation holds what a role call writes until its turn
     on_raised: Callable[[HarnessError], None] = lambda error: None
+    run_child: Callable[[OpenRequest], Command | None] | None = None  # until it rests; None where none is run
     accept: Callable[[Drift], None] | None = None  # records what a person accepts; None where nobody does
 
     def recorded(self, error: HarnessError) -> dict[str, Any]:

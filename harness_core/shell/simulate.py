@@ -42,12 +42,15 @@ _PATIENCE_SECONDS = (_MOMENT_SECONDS, 1.0, 60.0)
 """Virtual: the first passes when nobody else can go on, the others let a role sleep that wants to."""
 
 _OF_ROLES = frozenset(
-    {"approval.requested", "budget.exhausted", "budget.reserved", "budget.settled", "effect.in_doubt"}
-)
+    {
+        "approval.requested", "budget.exhausted", "budget.reserved", "budget.settled", "child.requested",
+        "effect.in_doubt",
+    }
+)  # fmt: skip
 _OUTCOMES = frozenset(
     {
-        "compile.failed", "context.assembled", "context.failed", "timer.elapsed", "validation.passed",
-        "validation.failed", "validation.errored", "workflow.version_registered",
+        "child.completed", "child.exhausted", "child.failed", "compile.failed", "context.assembled", "context.failed",
+        "timer.elapsed", "validation.passed", "validation.failed", "validation.errored", "workflow.version_registered",
     }
 )  # fmt: skip
 

@@ -24,7 +24,7 @@ _INTENTS = frozenset({"harness.model.called", "harness.tool_call.started"})
 _LOST = frozenset({"effect.in_doubt", "effect.settled"})
 """What says of an effect that its process died before it could write how it ended."""
 
-_MOVES = _INTENTS | {"approval.requested"}
+_MOVES = _INTENTS | {"approval.requested", "child.requested"}
 """What a role call writes at once, with all that it has not written yet."""
 
 _ENDS = frozenset(
@@ -42,6 +42,11 @@ _READINGS: Mapping[str, Sequence[str]] = {
     "budget.settled": ("elapsed_ms",),
 }
 """What of an event was read off a clock: a simulation's clock shows what was recorded."""
+
+_ASKS: Mapping[str, str] = {
+    "approval.requested": "approval_id", "child.requested": "effect_id", "effect.in_doubt": "effect_id",
+}  # fmt: skip
+"""What says that a call waits -> where it names for what."""
 
 _seq_of = attrgetter("seq")
 
@@ -312,8 +317,8 @@ class Record:
 
 
 def _asks(event: Event, wait_id: str) -> bool:
-    """Whether it says what a call waits for: an approval, or a word on what became of it."""
-    told = {"approval.requested": "approval_id", "effect.in_doubt": "effect_id"}.get(event.type)
+    """Whether it says what a call waits for: an approval, a child, or a word on what became of it."""
+    told = _ASKS.get(event.type)
     return told is not None and event.payload[told] == wait_id
 
 

@@ -14,7 +14,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from harness_core import __version__
-from harness_core.kernel import causes, compiling, evolve, facts, forking, snapshot, spending, state, timers, upcast
+from harness_core.kernel import (
+    causes,
+    children,
+    compiling,
+    evolve,
+    facts,
+    forking,
+    snapshot,
+    spending,
+    state,
+    timers,
+    upcast,
+)
 from harness_core.kernel.projections import event
 from harness_hookspecs import events
 from harness_hookspecs.errors import HarnessError
@@ -33,7 +45,8 @@ EVENTS_APART: Final = 2_000
 and importing what runs a session (30 ms)."""
 
 _FOLDING: Final[tuple[ModuleType, ...]] = (
-    codec, events, facts, state, causes, event, upcast, forking, spending, timers, compiling, evolve, snapshot,
+    codec, events, facts, state, causes, event, upcast, forking, spending, children, timers, compiling, evolve,
+    snapshot,
 )  # fmt: skip
 """What a state and its snapshot follow from, besides the log."""
 

@@ -43,6 +43,8 @@ class SessionCreated(Value):
     config_digest: Digest
     config_ref: Digest
     parent_id: str | None = None
+    depth: int = Field(default=0, ge=0)  # how many parents there are above it
+    workflow_ref: Digest | None = None  # what a child session plans or runs
     by: str | None = None
     plugins: tuple[Json, ...] = ()
     on_ask: Literal["auto", "ask", "suspend", "deny"]  # auto: begun without a terminal, and nobody said deny
@@ -480,6 +482,62 @@ class BudgetRaised(Value):
     limits: Json
 
 
+class ChildSpent(Value):
+    tokens: int = Field(ge=0)
+    calls: int = Field(ge=0)
+
+
+class ChildVersion(Value):
+    workflow_version_id: str
+    plan_ref: Digest
+    definition_ref: Digest  # of the definition that it was planned for
+
+
+class ChildRequested(_Requested):
+    child_id: str  # of the session, reserved
+    visit_id: str
+    attempt: Attempt
+    role_call_id: str
+    call_id: str
+    goal: Literal["plan", "run", "start"]
+    workflow_id: str
+    workflow_version_id: str | None = None
+    depth: Attempt
+    spec_ref: Digest  # what the child is begun with
+
+
+class ChildGranted(Value):
+    effect_id: str
+    child_id: str
+    tokens: int = Field(ge=1)
+    calls: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+
+
+class ChildExhausted(BudgetExhaustedEvent):
+    effect_id: str
+    child_id: str
+
+
+class ChildCompleted(Value):
+    effect_id: str
+    child_id: str
+    output_ref: Digest
+    summary: str
+    version: ChildVersion | None = None  # that it registered
+    usage: Usage  # its own; never part of the parent's
+    spent: ChildSpent  # of what it was granted, with what its own children spent
+
+
+class ChildFailed(Value):
+    effect_id: str
+    child_id: str
+    status: Literal["failed", "cancelled"]
+    error: ErrorEnvelope
+    usage: Usage | None = None  # nobody knows where it was abandoned
+    spent: ChildSpent
+
+
 class RetryScheduled(Value):
     visit_id: str
     attempt: Attempt
@@ -523,6 +581,7 @@ _PREFIXES: tuple[tuple[str, Category], ...] = (
     ("context.", "compression"),
     ("compression.", "compression"),
     ("session.", "lifecycle"),
+    ("child.", "lifecycle"),
     ("command.", "lifecycle"),
     ("run.", "lifecycle"),
     ("task.", "lifecycle"),
@@ -577,6 +636,11 @@ _PAYLOADS: dict[str, type[Value]] = {
     "timer.requested": TimerRequested,
     "timer.elapsed": TimerElapsed,
     "timer.cancelled": TimerCancelled,
+    "child.requested": ChildRequested,
+    "child.granted": ChildGranted,
+    "child.exhausted": ChildExhausted,
+    "child.completed": ChildCompleted,
+    "child.failed": ChildFailed,
     "harness.session.started": RoleSessionStarted,
     "harness.session.completed": RoleSessionCompleted,
     "harness.session.failed": RoleSessionFailed,

@@ -18,6 +18,8 @@ _ENDS = {
     "role.failed": "role",
     "workflow.version_registered": "compile",
     "compile.failed": "compile",
+    "child.completed": "child",
+    "child.failed": "child",
     "timer.elapsed": "timer",
     "timer.cancelled": "timer",
     "validation.passed": "validation",
@@ -80,11 +82,12 @@ class Requests:
             yield Broken("I-21", event.seq, f"{event.type} does not wait for what was asked for in its attempt")
 
 
-_REQUESTS = frozenset({f"{kind}.requested" for kind in ("context", "role", "compile", "timer", "validation")})
+_REQUESTS = frozenset({f"{kind}.requested" for kind in ("context", "role", "compile", "timer", "validation", "child")})
 _FITS: dict[str, Callable[[Payload, Payload], bool]] = {
     "context": lambda asked, got: got.get("attempt", asked["attempt"]) == asked["attempt"],
     "role": lambda asked, got: bool(got["role_call_id"] == asked["role_call_id"]),
     "compile": lambda asked, got: True,
     "timer": lambda asked, got: True,
+    "child": lambda asked, got: bool(got["child_id"] == asked["child_id"]),
     "validation": lambda asked, got: bool(got["level"] == asked["level"]),
 }

@@ -61,13 +61,14 @@ def session_document(state: SessionState) -> dict[str, Any]:
 
 def waiting_for(state: SessionState) -> list[dict[str, Any]]:
     """What the session waits for, each with kind and id; ``until`` is null without an expiry. Timers come in the order
-    in which they are due."""
+    in which they are due; a child session is waited for from its reservation on."""
     if state.final:
         return []
     waiting = [{"kind": "approval", "id": approval_id, "until": None} for approval_id in [*state.pending]]
     waiting += [{"kind": "in_doubt", "id": effect_id, "until": None} for effect_id in state.in_doubt]
     if state.exhausted is not None:
         waiting.append({"kind": "budget", "id": state.exhausted["dimension"], "until": None})
+    waiting += [{"kind": "child", "id": one.payload["child_id"], "until": None} for one in [*state.children.values()]]
     timers = [{"kind": "timer", "id": one.effect_id, "until": due_at(one)} for one in [*state.timers.values()]]
     return [*waiting, *sorted(timers, key=itemgetter("until"))]
 

@@ -201,6 +201,15 @@ def _rejected(payload: Payload, place: Place) -> Said:
     return "-", f"{place.stage}: the plan is not registered: {text or 'no reason given'}"
 
 
+def _child(payload: Payload, place: Place) -> Said:
+    named = payload.get("workflow_version_id") or payload["workflow_id"]
+    return ".", f"{place.stage}: a child session to {payload['goal']} {named}: {payload['child_id'][-8:]}"
+
+
+def _child_failed(payload: Payload, place: Place) -> Said:
+    return "-", f"{place.stage}: child {payload['child_id']} {payload['status']}: {payload['error'].get('message', '')}"
+
+
 def _timer(payload: Payload, place: Place) -> Said:
     return ".", f"{place.stage}: a timer of {payload['delay_ms'] / 1000:g} s"
 
@@ -233,6 +242,11 @@ _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "role.failed": _error("role call failed"),
     "workflow.version_registered": _fixed("+", "{in}: plan {workflow_version_id} is registered"),
     "compile.failed": _rejected,
+    "child.requested": _child,
+    "child.granted": _fixed(".", "{in}: child {child_id} may use {tokens} tokens and {calls} calls"),
+    "child.completed": _fixed("+", "{in}: child {child_id} is done: {summary}"),
+    "child.exhausted": _fixed("?", "{in}: child {child_id} has used up its {dimension}"),
+    "child.failed": _child_failed,
     "timer.requested": _timer,
     "timer.elapsed": _fixed(".", "{in}: a timer is over"),
     "timer.cancelled": _fixed(".", "{in}: a timer is given up: {reason}"),
