@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, field_validator
 from harness_hookspecs.value import FrozenDict, JsonObject, Table
 
 from .base import OK, Glob, Name, Seconds, Settings, Tokens
+from .definitions import WorkflowDefinition
 
 __all__ = [
     "RESERVED",
@@ -154,6 +155,10 @@ class Stage(Settings):
     plan: JsonObject | None = Field(
         None, description="For an executor that runs plans: the plan itself, a document of apiVersion harness.lwir/v1."
     )
+    workflows: tuple[Name, ...] | None = Field(
+        None,
+        description="For the executor orchestrate: the workflows it may use, by name; absent: all that are defined.",
+    )
     artifact: Name = Field("text", description="Type of the result, by the name under which a plugin offers it.")
     task: str | None = Field(
         None, description="What is to be done here, said to the model besides the person's own words."
@@ -208,6 +213,9 @@ class StagesSettings(Settings):
         default_factory=_built_in_stages,
         description="The stages by name; absent: one stage `main` that answers.",
         json_schema_extra={**OK, "propertyNames": {"pattern": f"^{STAGE_NAME}$"}},
+    )
+    workflows: Table[WorkflowDefinition] = Field(
+        {}, description="Workflows that may be planned and run, by name."
     )
     roles: Table[Persona] = Field({}, description="Personas by name.", json_schema_extra=OK)
 

@@ -14,13 +14,11 @@ __all__ = ["UNUSED", "unused"]
 UNUSED: Final = frozenset(
     {
         "project",
-        "run.max_depth",
-        "run.max_concurrent_sub_runs",
         "routes",
         "models.*.gpu.residency",
     }
 )
-"""Settings whose subject comes later: sub-runs, leased tasks, unloading models. ``*`` is any name or index.
+"""Settings whose subject comes later: leased tasks, unloading models. ``*`` is any name or index.
 
 Whoever makes one of them count takes it out here; what is neither here nor read fails a test.
 """

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.approvals import PolicyRule, ToolPolicy
-from harness_core.kernel.definition import Definition, Limits, ModelPlan, RetryPolicy, RulePlan, StagePlan
+from harness_core.kernel.definition import Definition, ModelPlan, RetryPolicy, RulePlan, StagePlan
 from harness_core.settings.personas import limits_of, persona_of
 from harness_core.settings.stages import ContextSource, Stage
 from harness_core.settings.transitions import rules_of
@@ -22,6 +22,7 @@ from harness_hookspecs.validator import LEVELS
 
 from .config.effective import EffectiveConfig
 from .config.folders import has_project, no_project
+from .definitions import slots_wanted, tools_of_workflows, with_workflows, workflow_needs
 from .engines import Engines
 from .model_handle import ModelEntry
 from .parts import Need, Parts
@@ -30,7 +31,7 @@ from .plugins.catalogue import Catalogue
 from .role_setup import BoundRole
 from .rule_plan import rule_flaw, rule_plan
 from .session_parts import LOGS, NamedApprover, NamedValidator, SessionParts
-from .surroundings import plan_site, slots_of
+from .surroundings import limits_of_run, plan_site
 from .toolbox import Tool, Toolbox
 
 __all__ = ["Assembly"]
@@ -62,7 +63,7 @@ class Assembly:
         self.parts.build([*self._stage_needs(), *self._observing_needs()])
         models = {name: self._model(name) for name in self._model_names()}
         run = self.config.harness.run
-        return SessionParts(
+        parts = SessionParts(
             definition=self._definition(rules, models),
             sources={name: self._sources(name, stage) for name, stage in self._stages()},
             policies={name: self._policy(stage) for name, stage in self._stages()},
@@ -87,6 +88,7 @@ class Assembly:
             failures=tuple(failed.payload() for failed in self.parts.failed),
             plans=plan_site(self.parts, self.catalogue, self.config, self.engines.usual()),
         )
+        return with_workflows(parts, self.config, self.parts)
 
     def disagreements(self) -> list[HarnessError]:
         """All that somebody wrote and that would stop a session or be left out of one: names no plugin answers for,
@@ -133,7 +135,7 @@ class Assembly:
             Need("artifact", stage.artifact, where=self._where(name, "artifact")) for name, stage in self._stages()
         ]
         needs += [Need("tool", name, where="allowed_tools") for name in self._tool_sets()]
-        return needs
+        return [*needs, *workflow_needs(self.config)]
 
     def _observing_needs(self) -> list[Need]:
         """Every installed validator and observer takes part; who is asked for approvals is configured.
@@ -168,9 +170,7 @@ class Assembly:
         return sorted({stage.artifact for _, stage in self._stages()})
 
     def _model_names(self) -> list[str]:
-        stages, known = dict(self._stages()), self.config.models.models
-        slots = {slot for stage in stages.values() for slot in slots_of(stage.plan) if slot in known}
-        return sorted(slots | {self._model_of(name, stage) for name, stage in stages.items()})
+        return sorted(slots_wanted(self.config) | {self._model_of(name, stage) for name, stage in self._stages()})
 
     def _model_of(self, name: str, stage: Stage) -> str:
         """The stage's model, its persona's, or the default (models.yaml)."""
@@ -206,7 +206,8 @@ class Assembly:
     def _tool_sets(self) -> list[str]:
         """The offers behind ``allowed_tools``: a set by its name, or the set a single tool belongs to."""
         stages = [(self._where(name, "allowed_tools"), stage.allowed_tools) for name, stage in self._stages()]
-        return sorted({self.catalogue.set_of(tool, where=where) for where, tools in stages for tool in tools})
+        used = [*stages, *tools_of_workflows(self.config)]
+        return sorted({self.catalogue.set_of(tool, where=where) for where, tools in used for tool in tools})
 
     # -- what is made ---
 
@@ -335,7 +336,7 @@ class Assembly:
         return Definition(
             initial=self.config.stages.initial_name(),
             stages={name: self._stage_plan(name, stage, rules, models) for name, stage in self._stages()},
-            limits=Limits(run.max_visits, *run.budget.limits(), run.max_requests),
+            limits=limits_of_run(run),
             executors={stage.executor: self.parts.get(Need("executor", stage.executor)) for _, stage in self._stages()},
             rules=rules,
             validators={level: tuple(one.name for one in found) for level, found in self._validators().items()},
@@ -384,9 +385,8 @@ class Assembly:
         )
 
     def _denied_by(self, provider: str) -> str | None:
-        if provider not in self.config.policies.providers.deny:
-            return None
-        return self.config.origin(("providers", "deny")).text()
+        denied = provider in self.config.policies.providers.deny
+        return self.config.origin(("providers", "deny")).text() if denied else None
 
     def _rule(self, stage: str, rule: Any, rules: Rules) -> RulePlan:
         return rule_plan(stage, rule, rules, self._line(("stages", stage, *rule.path)))

@@ -40,7 +40,7 @@ from .perform_validate import ValidateSite, validate
 from .role_setup import RoleCallSetup, Slot
 from .services import Services
 from .session_parts import SessionParts
-from .surroundings import slots_of
+from .surroundings import given_by, slots_of
 
 __all__ = ["Performer"]
 
@@ -112,10 +112,7 @@ class Performer:
             "max_turns": stage.max_turns,
             "params": dict(stage.model.params),
         }
-        if stage.plan is not None:
-            stage_input["plan"] = stage.plan
-        if stage.system is not None:
-            stage_input["system"] = stage.system
+        stage_input |= given_by(stage)
         if visit.feedback is not None:
             stage_input["feedback"] = visit.feedback
         document = {

@@ -10,7 +10,7 @@ from harness_hookspecs.rules import Program, Rules
 
 from .perform_attempt import attempt
 
-__all__ = ["rule_flaw", "rule_plan"]
+__all__ = ["RULE_ROOTS", "rule_flaw", "rule_plan"]
 
 RULE_ROOTS: Final = ("artifact", "retries", "stage", "visit")
 """What a transition rule may read (B-116)."""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from harness_core.kernel.definition import StagePlan
+from harness_core.kernel.definition import Limits, StagePlan
 from harness_hookspecs.host import Processes
 
 from .parts import Parts
 
 if TYPE_CHECKING:  # with all models of a plan, which few sessions have
+    from harness_core.settings.harness import RunSettings
     from harness_core.settings.models import ModelEntry
     from harness_hookspecs.compiler import Surroundings
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # with all models of a plan, which few sessions have
     from .plugins.catalogue import Catalogue
     from .session_parts import SessionParts
 
-__all__ = ["PlanSite", "plan_site", "slots_of", "surroundings_of"]
+__all__ = ["PlanSite", "given_by", "limits_of_run", "plan_site", "slots_of", "surroundings_of"]
 
 _IDENTIFYING: Final = ("model", "revision", "sha256")
 """The keys by which providers say which model they ask for, or what is in its file."""
@@ -71,6 +72,28 @@ def _behind(name: str, entry: ModelEntry) -> str:
     said = {key: entry.own.get(key) for key in _IDENTIFYING}
     found = [str(value) for value in (said["model"] or entry.path, said["revision"], said["sha256"]) if value]
     return " ".join(found) or name
+
+
+def given_by(stage: StagePlan) -> dict[str, Any]:
+    """What a stage's executor is given of it beside what every one is."""
+    given: dict[str, Any] = {"plan": stage.plan, "definition": stage.definition, "system": stage.system}
+    found = {name: value for name, value in given.items() if value is not None}
+    if stage.definition is not None:
+        found["goal"] = stage.goal
+    return {**found, "workflows": list(stage.workflows)} if stage.workflows else found
+
+
+def limits_of_run(run: RunSettings) -> Limits:
+    """How far a session may go."""
+    return Limits(
+        max_visits=run.max_visits,
+        budget_tokens=run.budget.tokens,
+        budget_calls=run.budget.calls,
+        budget_seconds=run.budget.seconds,
+        requests_per_attempt=run.max_requests,
+        max_children=run.max_concurrent_sub_runs,
+        max_depth=run.max_depth,
+    )
 
 
 def slots_of(plan: Any) -> list[str]:

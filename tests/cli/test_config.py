@@ -164,7 +164,7 @@ def test_an_unknown_key_is_an_error_with_its_place_and_the_nearest_key(place: Pl
     assert error["schema"] == "harness.error/1"
     assert [(one["where"], one["path"], one["hint"]) for one in error["facts"]["problems"]] == [
         (".harness/stages.yaml:4:5", "stages.a.aproval", 'did you mean "approvals"?'),
-        (".harness/stages.yaml:6:1", "approvals_requierd", "known: initial, stages, roles"),
+        (".harness/stages.yaml:6:1", "approvals_requierd", "known: initial, stages, workflows, roles"),
     ]
     shown = place.run("config", "check", code=3)
     assert '.harness/stages.yaml:4:5  stages.a.aproval  unknown key "aproval"; did you mean "approvals"?' in shown

@@ -26,8 +26,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 SET: dict[str, tuple[str, str]] = {
     "project": ("harness.yaml:2:10", "project: mine"),
-    "run.max_depth": ("harness.yaml:2:18", "run: {max_depth: 2}"),
-    "run.max_concurrent_sub_runs": ("harness.yaml:2:32", "run: {max_concurrent_sub_runs: 2}"),
     "routes": ("models.yaml:3:18", "models: {m: {provider: p}}\nroutes: {coding: m}"),
     "models.*.gpu.residency": ("models.yaml:2:44", "models: {m: {provider: p, gpu: {residency: pinned}}}"),
 }
@@ -52,13 +50,18 @@ HELD: Mapping[str, str] = {
     "OutputLimits": "limits",
     "Persona": "persona",
     "PoliciesSettings": "policies",
+    "WorkflowDefinition": "definition one",
+    "PlannerOf": "planner",
     "PolicyRule": "rule",
     "ProviderPolicy": "providers",
     "CompressionSettings": "compression",
 }
 """What code calls each part of the settings; within its own class it is ``self``."""
 
-WHOLE: Mapping[str, tuple[str, str]] = {"Inference": ("inference", "model_dump"), "TierModes": ("tiers", "mode")}
+WHOLE: Mapping[str, tuple[str, str]] = {
+    "Inference": ("inference", "model_dump"), "TierModes": ("tiers", "mode"),
+    "Slot": ("slot", "model_dump"), "WorkersOf": ("workers", "model_dump"),
+}  # fmt: skip
 """The parts that are not read setting by setting, and the read that counts for all of one."""
 
 HANDED = ("ModelEntry", "KvCache", "Gpu", "ModelLimits", "Inference")

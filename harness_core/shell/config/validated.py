@@ -39,10 +39,11 @@ _LATER = (
     ("harness", "engine"),
     ("harness", "run", "max_requests"),
     ("harness", "run", "park_after_sec"),
+    ("stages", "workflows"),
 )
 """File and keys of each setting that came when sessions had been recorded without it."""
 
-_LATER_OF_STAGES = ("plan",)
+_LATER_OF_STAGES = ("plan", "workflows")
 """The same of each stage."""
 
 

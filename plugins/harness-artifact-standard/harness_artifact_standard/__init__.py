@@ -1,4 +1,4 @@
-"""What harness-artifact-standard offers: four artifact types and their models; nothing heavy is imported here."""
+"""What harness-artifact-standard offers: five artifact types and their models; nothing heavy is imported here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness_hookspecs.offer import Offer
 
 __all__ = ["ImplementationArtifact", "ReleaseNotes", "Review", "TextArtifact", "harness_provide_artifacts"]
 
-_NAMES = ("implementation", "release_notes", "review", "text")
+_NAMES = ("implementation", "json", "release_notes", "review", "text")
 
 
 @implements(hooks.harness_provide_artifacts)
@@ -22,6 +22,10 @@ def harness_provide_artifacts() -> list[Offer[Any]]:
 
 def _builder(name: str) -> Callable[[Any, Any], Any]:
     def build(settings: Any, host: Any) -> Any:
+        if name == "json":
+            from .any_json import JsonArtifact
+
+            return JsonArtifact()
         from .artifact import standard_type
 
         return standard_type(name)

@@ -57,6 +57,13 @@ class TestText(ArtifactContract):
         return artifact("text")
 
 
+@pytest.mark.parametrize("output", [None, "text", [1, {}], 0, {"a": [None]}])
+def test_any_json_is_an_artifact_and_what_is_no_object_stands_in_one(output: Any) -> None:
+    body, status, warnings = artifact("json").parse(output)
+    assert body == (output if isinstance(output, dict) else {"value": output})
+    assert (status, list(warnings), artifact("json").schema()) == ("success", [], {})
+
+
 @pytest.mark.req("B-61")
 def test_the_implementation_artifact_has_the_fields_of_the_seed() -> None:
     schema = artifact("implementation").schema()
@@ -136,7 +143,7 @@ def test_the_longest_release_notes_are_short() -> None:
 def test_which_types_want_their_files_checked() -> None:
     wanted = {offer.name: list(offer.build(None, None).validators) for offer in harness_provide_artifacts()}
     files = ["changed_files"]
-    assert wanted == {"implementation": files, "release_notes": files, "review": [], "text": []}
+    assert wanted == {"implementation": files, "json": [], "release_notes": files, "review": [], "text": []}
 
 
 def test_the_models_are_public_and_frozen() -> None:

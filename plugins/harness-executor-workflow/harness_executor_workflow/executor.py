@@ -21,6 +21,7 @@ from harness_hookspecs.rules import Rules
 from harness_hookspecs.value import thaw
 from harness_hookspecs.workflow import Workflow
 
+from .planning import asked, begun, checked, is_of_planning, proposed
 from .running.program import Program, program_of
 from .running.run import apply, end_of, next_asks, opened_asks, start
 from .stage import check_kept, given_to, identity_of
@@ -59,6 +60,9 @@ class WorkflowExecutor:
     def start(self, stage_input: StageInput) -> Any:
         """The plan is to be checked first; or the end, for a stage without a plan."""
         document = thaw(stage_input.plan)
+        if document is None and stage_input.definition is not None:
+            given = {name: value for name, value in stage_input.to_wire().items() if name != "plan"}
+            return {"prefix": identity_of(stage_input), "planning": begun(stage_input), "given": given}
         if document is None:
             message = f"Stage {stage_input.stage} runs plans and has none; give it one under the key plan."
             return {"end": {"code": "workflow.no_plan", "message": message}}
@@ -74,12 +78,32 @@ class WorkflowExecutor:
         prefix = state.get("prefix", "")
         if prefix and outcome.request_id == prefix + _CHECK:
             return self._checked(state, outcome) if "unchecked" in state else state
+        if "planning" in state and is_of_planning(outcome.request_id.removeprefix(prefix)):
+            return self._planned(state, outcome)
         if "run" not in state or not outcome.request_id.startswith(prefix):
             message = f"Nothing was asked under the id {outcome.request_id}."
             raise IllegalMove(message, code="executor.unknown_request")
         program = self._program(state["version"], state["plan"])
         told = outcome.model_copy(update={"request_id": outcome.request_id.removeprefix(prefix)})
         return {**state, "run": apply(program, state["run"], told)}
+
+    def _planned(self, state: Any, outcome: Outcome) -> Any:
+        """One step further in a round; the run, once a plan is registered."""
+        planning, definition = state["planning"], state["given"]["definition"]
+        if outcome.request_id != asked(state["prefix"], planning, definition).request_id:
+            return state
+        if "document" not in planning:
+            found = proposed(planning, outcome)
+        elif not outcome.ok:
+            found = checked(planning, outcome, definition)
+        elif state["given"].get("goal") == "plan":
+            version = {"workflowVersionId": outcome.value["workflowVersionId"]}
+            return {"prefix": state["prefix"], "end": {"output": version}}
+        else:
+            return self._checked(state, outcome)
+        if "end" in found:
+            return {"prefix": state["prefix"], **found}
+        return {**state, "planning": found}
 
     def _checked(self, state: Any, outcome: Outcome) -> Any:
         """The first steps are open; or the end, for a plan that was refused or that cannot be run here."""
@@ -108,8 +132,11 @@ class WorkflowExecutor:
         return self._said(state, lambda program: opened_asks(state["run"]))
 
     def _said(self, state: Any, asks: Callable[[Program], Iterable[Mapping[str, Any]]]) -> tuple[Request, ...]:
+        if "planning" in state:
+            return (asked(state["prefix"], state["planning"], state["given"]["definition"]),)
         if "unchecked" in state:
-            return (Compile(request_id=state["prefix"] + _CHECK, document=state["unchecked"]),)
+            definition = state["given"].get("definition")
+            return (Compile(request_id=state["prefix"] + _CHECK, document=state["unchecked"], definition=definition),)
         end = state["end"] if "end" in state else end_of(state["run"])
         if end is None:
             program = self._program(state["version"], state["plan"])

@@ -1,0 +1,137 @@
+"""The workflows that a configuration defines in, the frozen contracts that their plans must keep out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from harness_core.settings.definitions import WorkflowDefinition
+from harness_core.settings.stages import Stage
+from harness_hookspecs.errors import ConfigError
+from harness_hookspecs.kit.canonical import digest
+from harness_hookspecs.value import thaw
+
+from .config.effective import EffectiveConfig
+from .parts import Need, Parts
+from .session_parts import SessionParts
+from .surroundings import slots_of
+from .toolbox import Toolbox
+
+__all__ = [
+    "ORCHESTRATES", "RUNS_PLANS", "slots_wanted", "snapshot_wire", "tools_of_workflows", "with_workflows",
+    "workflow_needs",
+]  # fmt: skip
+
+ORCHESTRATES: Final = "orchestrate"
+"""The executor whose stages may plan and run workflows."""
+
+RUNS_PLANS: Final = ("workflow", "json")
+"""The executor of a session that plans or runs one, and the type of what it comes to."""
+
+
+def workflow_needs(config: EffectiveConfig) -> list[Need]:
+    """What the sessions need that a stage begins; nothing where no stage does."""
+    if not _orchestrating(config):
+        return []
+    executor, artifact = RUNS_PLANS
+    return [Need("executor", executor, where="workflows"), Need("artifact", artifact, where="workflows")]
+
+
+def tools_of_workflows(config: EffectiveConfig) -> list[tuple[str, Sequence[str]]]:
+    """The tools that plans may use, each with the place where that is said."""
+    return [(_where(config, name, "tools"), one.tools) for name, one in config.stages.workflows.items()]
+
+
+def slots_wanted(config: EffectiveConfig) -> set[str]:
+    """The models that plans and definitions of workflows name, as far as there are such models."""
+    named = [slot for one in config.stages.workflows.values() for slot in one.models]
+    named += [slot for stage in config.stages.stages.values() for slot in slots_of(stage.plan)]
+    return {slot for slot in named if slot in config.models.models}
+
+
+def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -> SessionParts:
+    """The parts of a session with the workflows that its stages may begin, and what those sessions run with.
+
+    Raises:
+        ConfigError: ``config.no_workflow``: a stage names one that is none; or as :func:`snapshot_wire`.
+    """
+    orchestrating = _orchestrating(config)
+    if not orchestrating:
+        return parts
+    executor, artifact = RUNS_PLANS
+    stages = dict(parts.definition.stages)
+    for name, stage in orchestrating.items():
+        found = tuple(_workflows(name, stage, parts, config))
+        stages[name] = attrs.evolve(stages[name], workflows=found)
+    executors = {**parts.definition.executors, executor: built.get(Need("executor", executor))}
+    return attrs.evolve(
+        parts,
+        definition=attrs.evolve(parts.definition, stages=stages, executors=executors),
+        artifacts={**parts.artifacts, artifact: built.get(Need("artifact", artifact))},
+    )
+
+
+def _orchestrating(config: EffectiveConfig) -> dict[str, Stage]:
+    stages = config.stages.stages.items()
+    return {name: one for name, one in stages if one.executor.rpartition(":")[2] == ORCHESTRATES}
+
+
+def _workflows(name: str, stage: Stage, parts: SessionParts, config: EffectiveConfig) -> Iterator[dict[str, Any]]:
+    defined, default = config.stages.workflows, parts.definition.stages[name].model.name
+    for one in defined if stage.workflows is None else stage.workflows:
+        if one not in defined:
+            known = ", ".join(defined) or "none"
+            where = config.origin(("stages", name, "workflows")).text()
+            raise ConfigError(
+                f"there is no workflow {one}; workflows: {known}", code="config.no_workflow", where=where
+            )
+        models, where = config.models.models, _where(config, one)
+        yield snapshot_wire(one, defined[one], parts.toolbox, models=models, default=default, where=where)
+
+
+def _where(config: EffectiveConfig, name: str, *key: str) -> str:
+    return config.origin(("workflows", name, *key)).text()
+
+
+def snapshot_wire(
+    name: str, definition: WorkflowDefinition, toolbox: Toolbox, *, models: Mapping[str, Any], default: str, where: str
+) -> dict[str, Any]:
+    """The wire form of its ``WorkflowDefinitionSnapshot``.
+
+    Args:
+        name: The workflow.
+        definition: What the configuration says of it.
+        toolbox: The tools that there are; each is named with the hash of its schema.
+        models: The models that there are, by name.
+        default: The model where it names none.
+        where: The place where it stands, for errors.
+
+    Raises:
+        ConfigError: ``config.no_model``: a model it names is none.
+    """
+    unknown = [slot for slot in definition.models if slot not in models]
+    if unknown:
+        known = ", ".join(models) or "none"
+        message = f"workflow {name} names the model {unknown[0]}, which is none; models: {known}"
+        raise ConfigError(message, code="config.no_model", where=where)
+    slots = {name: slot.model_dump(mode="json", exclude_none=True) for name, slot in definition.models.items()}
+    slots = slots or {default: {"capabilities": []}}
+    tools, planner = toolbox.named(definition.tools), definition.planner
+    told = {} if planner.system is None else {"system": planner.system}
+    wire: dict[str, Any] = {
+        "workflowId": name,
+        "name": name,
+        "inputSchema": thaw(definition.input),
+        "outputSchema": thaw(definition.output),
+        "modelSlots": slots,
+        "permissions": {"models": sorted(slots), "tools": sorted(tools)},
+        "planner": {"maxRepairs": planner.max_repairs, **told},
+        "workers": definition.workers.model_dump(mode="json", exclude_none=True),
+        "memory": [],
+        "limits": {},
+    }
+    if definition.description is not None:
+        wire["description"] = definition.description
+    return {**wire, "definitionHash": digest(wire), "tools": [tool.reference() for tool in tools.values()]}

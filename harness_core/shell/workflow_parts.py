@@ -1,0 +1,64 @@
+"""A session's parts and the workflow that a child session is about in, the parts of that child out.
+
+It has one stage, called like the workflow: what the stage that orchestrates has, with the workflow's own tools and the
+executor of plans. It is made of what the log has of the child and of the recorded configuration alone, so that a replay
+and a resume run what was begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from harness_core.kernel.definition import RetryPolicy, RulePlan
+from harness_hookspecs.rules import Rules
+
+from .rule_plan import RULE_ROOTS
+from .session_parts import SessionParts
+
+__all__ = ["workflow_parts"]
+
+_EXECUTOR: Final = "workflow"
+_ARTIFACT: Final = "json"
+_RULES: Final = (('artifact.status == "success"', "completed"), ('artifact.status != "success"', "failed"))
+
+
+def workflow_parts(parts: SessionParts, spec: Mapping[str, Any]) -> SessionParts:
+    """The parts of the child.
+
+    Args:
+        parts: Those of the configuration.
+        spec: What the child is begun with: ``stage`` (the one that orchestrates), ``goal``, ``workflow``, ``plan``.
+    """
+    workflow, rules = spec["workflow"], parts.definition.rules
+    name, lead = workflow["workflowId"], parts.definition.stages[spec["stage"]]
+    stage = attrs.evolve(
+        lead,
+        name=name,
+        executor=_EXECUTOR,
+        requirements=frozenset(),
+        artifact=_ARTIFACT,
+        allowed_tools=tuple(workflow["permissions"]["tools"]),
+        gate=False,
+        retry=RetryPolicy("retry", 1, inject_failure_reason=False, temperature_backoff=False),
+        transitions=tuple(_rule(rules, when, target) for when, target in _RULES),
+        system=workflow["workers"].get("system"),
+        prompt="",
+        timeout_seconds=None,
+        plan=spec.get("plan"),
+        definition=workflow,
+        goal="plan" if spec["goal"] == "plan" else "run",
+        workflows=(),
+    )
+    return attrs.evolve(
+        parts,
+        definition=attrs.evolve(parts.definition, initial=name, stages={name: stage}),
+        sources={name: ()},
+        policies={name: parts.policies[spec["stage"]]},
+    )
+
+
+def _rule(rules: Rules, when: str, target: str) -> RulePlan:
+    return RulePlan(when, rules.compile(when, roots=RULE_ROOTS), (target,), "the session of a workflow")
