@@ -29,7 +29,7 @@ class Progress:
         self._timeline = Timeline()
         self._characters = 0
         self._told_at = clock.monotonic()
-        self._named = False
+        self._session = ""  # the one that is watched; what it has begun tells of itself in its own log
 
     def remember(self, events: Iterable[StoredEvent]) -> None:
         """Take what happened before, without telling it."""
@@ -38,13 +38,16 @@ class Progress:
 
     def name(self, session_id: str) -> None:
         """Say which session it is, once: before its first event, or before anything is asked of a person."""
-        if not self._named:
-            self._named = True
+        if not self._session:
+            self._session = session_id
             self._write(f"session {session_id}")
 
     def event(self, event: StoredEvent) -> None:
-        """Tell of one event."""
-        self.name(event.stream.partition(":")[2])
+        """Tell of one event, unless it is one of a session that this one has begun."""
+        session_id = event.stream.partition(":")[2]
+        self.name(session_id)
+        if session_id != self._session:
+            return
         line = self._timeline.line(decoded(event))
         if line is not None:
             self._write(f"{line.mark} {line.text}")

@@ -124,7 +124,7 @@ def resume(ctx: click.Context, /, session: str, **given: Any) -> int:
 
     budget = budget_of(given["budget"])
     with open_host(ctx) as host:
-        found = host.find(session)
+        found = host.root(session)  # of a child session the one that all began with
         flags = recorded_flags(host, found)
 
     def begin(host: Host, progress: Progress) -> str:

@@ -93,7 +93,10 @@ def next_commands(document: Mapping[str, Any], beside: Beside = Beside()) -> lis
     if status == "cancelled":
         return [f"harness events {name}"]
     found = [command for waiting in document["waiting"] for command in _settle(waiting, name, beside.reached)]
-    budget = any(waiting["kind"] == "budget" for waiting in document["waiting"])
+    kinds = {waiting["kind"] for waiting in document["waiting"]}
+    if "child" in kinds:  # what it waits for in turn
+        found += [f"harness sessions tree {name}", "harness approvals"]
+    budget = "budget" in kinds
     return found if budget else [*found, f"harness resume {name}{_not_before(document)}"]
 
 
@@ -189,7 +192,7 @@ def session_text(
     pairs = [
         ("session", document["id"]),
         ("title", document["title"]),
-        *([("fork of", document["parent_id"])] if document["parent_id"] is not None else ()),
+        *([("parent", document["parent_id"])] if document["parent_id"] is not None else ()),
         ("status", document["status"]),
         ("stage", document["stage"] or "-"),
         ("project", document["project"]),

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.approvals import Call, ToolPolicy, judge
+from harness_core.kernel.children import child_effect_id, end_of_child
 from harness_core.kernel.facts import Fact, effect_id
 from harness_hookspecs.errors import HarnessError, Refused, ToolError, ValidationFailed
 from harness_hookspecs.kit.canonical import digest
@@ -17,6 +18,8 @@ from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.messages import find_cost
 from harness_hookspecs.role import ToolOutcome
 
+from .child_calls import asked_child, child_failure, child_result, requested_child
+from .child_tools import ChildTools
 from .journal import OMITTED, CallRecord
 from .perform_tool import execute, preview, probe
 from .recorder import RoleCallRecorder
@@ -43,6 +46,8 @@ class CallSite:
     yolo: str
     tools: Mapping[str, Tool]
     output_bytes: int
+    children: ChildTools | None = None  # in an orchestration, the tools that child sessions answer
+    max_depth: int = 0  # how deep these may nest
 
 
 @attrs.frozen
@@ -166,6 +171,8 @@ class Dispatcher:
         if findings:
             message = "; ".join(f"{f['path'] or '/'}: {f['message']}" for f in findings)
             raise ValidationFailed(message, code="tool.invalid_args", findings=findings)
+        if self._is_of_child(call):
+            asked_child(self.site.children, call.name, call.args, self._loop.state, self.site.max_depth)
         cause = self._approve(call, tool)
         started = {
             **call.payload(),
@@ -270,7 +277,28 @@ class Dispatcher:
 
     # -- the effect and after ---
 
+    def _is_of_child(self, call: ToolCall) -> bool:
+        return self.site.children is not None and call.name in self.site.children.tools
+
+    def _by_child(self, call: ToolCall) -> ToolOutcome:
+        """What the call's child session came to; until then the role call waits without a thread."""
+        recorder, state, site = self._recorder, self._loop.state, self.site
+        ended = end_of_child(state, recorder.role_call_id, call.call_id)
+        if ended is not None:
+            failure = child_failure(ended)
+            if failure is not None:
+                return self._failed(call, failure, None)
+            return self._succeeded(call, child_result(ended, recorder.read_blob), truncated=False, duration_ms=None)
+        effect = child_effect_id(recorder.role_call_id, call.call_id)
+        if effect not in state.children:
+            asked = asked_child(site.children, call.name, call.args, state, site.max_depth)
+            payload, blobs = requested_child(asked, state, (recorder.role_call_id, call.call_id), recorder.read_blob)
+            recorder.intend([recorder.fact("child.requested", payload)], blobs)
+        raise recorder.suspend("child", effect)
+
     def _execute(self, call: ToolCall, tool: Tool, start: int) -> ToolOutcome:
+        if self._is_of_child(call):
+            return self._by_child(call)
         key = effect_id(self._recorder.role_call_id, call.call_id, start)
         started = self._ports.clock.monotonic()
         done = execute(tool, call.args, key, cancel=self._cancel, ports=self._ports, deadlines=self._deadlines)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from harness_hookspecs.store import Head, Posted, Store, StoredEvent
 
     from .anchor import Anchor
+    from .children import ChildOrder, Nursery
     from .config.effective import EffectiveConfig
     from .observers import Observers
     from .opening import Opened
@@ -209,6 +210,7 @@ class Host:
     ) -> Mapping[str, Any]:
         """Go on with a session that stopped; returns its document at the next pause or end.
 
+        Of a child session the one is gone on with that all began with, and its document is returned (D-19).
         What an approval does that nobody decides is as the session was started, unless ``on_ask`` says otherwise.
         The log is proved once before anything is run or appended: what was changed in it would be done.
 
@@ -227,7 +229,7 @@ class Host:
         from .replaying import fold_session, prove_log
         from .session import OwnedSession
 
-        found = self.find(session_id)
+        found = self.root(session_id)
         self.config.require_trust()
         prove_log(self.store, found)
         state = fold_session(self.store, found)
@@ -511,6 +513,7 @@ class Host:
             found = views.find_session(session_id, known, every, in_project=has_project(self._opened.project))
         except NotFound as error:
             raise (error.code == "session.not_found" and removed_session(self.store, session_id)) or error from None
+        found = self._root_of(found) if session_id == "@last" else found  # nobody means a child by that
         self._named.append(found)
         return found
 
@@ -582,6 +585,14 @@ class Host:
         found = self.find(session_id)  # the log is asked also about a session of our own: nothing is shown uncommitted
         return freeze(session_document(fold_session(self.store, found, until=at)))  # type: ignore[no-any-return]
 
+    def root(self, session_id: str) -> str:
+        """The session that a child comes from by way of its parents; any other one is its own.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        return self._root_of(self.find(session_id))
+
     def tree(self, session_id: str) -> Mapping[str, Any]:
         """What a session is a fork of, and what was forked from any of these: ``harness.tree/1``."""
         from . import views
@@ -605,6 +616,12 @@ class Host:
         from . import views
 
         return views.report(self.store, self.find(session_id))
+
+    def report_of_tree(self, session_id: str) -> Mapping[str, Any]:
+        """The tokens of a session and of each one that it has begun, own and summed: ``harness.report_tree/1``."""
+        from . import views
+
+        return views.report_of_tree(self.store, self.find(session_id))
 
     def graph(self, session_id: str | None = None) -> Mapping[str, Any]:
         """Nodes and edges of the stages as configured, or of what really ran."""
@@ -834,8 +851,42 @@ class Host:
             park_after_seconds=self.config.harness.run.park_after_sec,
             trace=guarded_sink(self._trace),
             complain=self._complain,
+            nursery=self._nursery(),
             on_end=None if self.config.harness.anchor is None else self._anchor_head,
         )
+
+    def _nursery(self) -> Nursery:
+        from .children import Nursery
+
+        return Nursery(self._open_child, self._let_go, self._cancel_child)
+
+    def _open_child(self, order: ChildOrder) -> OwnedSession | None:
+        """Begin a child, or go on with it; ``None`` where it has ended already."""
+        from .nursing import going_on, new_child
+
+        if self._is_whole(order.session_id):
+            begun = going_on(order, self._opened, self.store, self._shared(), self._parts)
+        else:
+            begun = new_child(order, self._opened, self.store, self._shared(), self._parts)
+        if begun is None:
+            return None
+        self._begin(begun.session, begun.command, first=begun.first)
+        return begun.session
+
+    def _cancel_child(self, session_id: str) -> None:
+        if session_id not in self._owned and self._is_whole(session_id):
+            self._cancel_unowned(session_id, f"cancel:{self._ports.ids.uuid7()}")
+
+    def _root_of(self, session_id: str) -> str:
+        from harness_core.kernel.projections.event import payload_of
+
+        found, parent = session_id, session_id
+        while parent is not None and self._is_whole(parent):
+            found, parent = parent, None
+            with suppress(StoreCorrupt):  # one whose log is damaged is its own: that is said where it is read
+                for first in self.store.read(f"session:{found}", until=1):
+                    parent = payload_of(first).get("parent_id")
+        return found
 
     def _anchor(self) -> Anchor | None:
         from .anchor import anchor_of
@@ -940,10 +991,18 @@ class Host:
         try:
             with suppress(HarnessError):
                 self._opened.learn_secrets(self.store, session_id)
+            for child_id in self._children_of(session_id):  # first: whoever dies here has not ended their parent yet
+                self._cancel_child(child_id)
             session.cancel(command_id, inbox_row("cancel", _BY_OPERATOR, self._opened.redactor))
         finally:
             session.close()
         return True
+
+    def _children_of(self, session_id: str) -> list[str]:
+        from .replaying import fold_session
+
+        state = fold_session(self.store, session_id)
+        return [] if state.final else [one.payload["child_id"] for one in state.children.values()]
 
     def _nudge(self, session_id: str) -> None:
         owned = self._owned.get(session_id)

@@ -17,7 +17,7 @@ from harness_core.kernel.commands import (
 )
 from harness_core.kernel.context import Item, assemble
 from harness_core.kernel.definition import StagePlan
-from harness_core.kernel.effects import Ask, CompilePlan, Effect, GatherContext, RunRole, Validate
+from harness_core.kernel.effects import Ask, CompilePlan, Effect, GatherContext, RunChild, RunRole, Validate
 from harness_core.kernel.state import OpenRequest, SessionState, Visit
 from harness_hookspecs.artifact import ArtifactType, Narrows
 from harness_hookspecs.errors import HarnessError, NotFound, PluginError, Refused, RoleError
@@ -310,8 +310,14 @@ class Performer:
                 yolo=self._state.created.get("yolo", "off"),
                 tools=self.parts.toolbox.named(stage.allowed_tools),
                 output_bytes=self.parts.output_bytes,
+                max_depth=self.parts.definition.limits.max_depth,
             )
         return self.last_site
+
+    def run_child(self, effect: RunChild) -> Command | None:
+        request = self._open(effect.effect_id)
+        run = self.services.run_child
+        return None if request is None or run is None else run(request)
 
     # -- validation and approval ---
 
@@ -376,5 +382,6 @@ _PERFORM: dict[type, Callable[[Performer, Any], Command | None]] = {
     RunRole: Performer.run_role,
     Validate: Performer.validate,
     CompilePlan: Performer.compile_plan,
+    RunChild: Performer.run_child,
     Ask: Performer.ask,
 }

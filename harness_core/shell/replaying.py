@@ -12,6 +12,7 @@ from harness_core.kernel.projections.event import UNFORESEEN, folding, payload_o
 from harness_core.settings.transitions import rules_of
 from harness_hookspecs.errors import ConfigError, NotFound, StoreCorrupt
 from harness_hookspecs.events import CATEGORIES
+from harness_hookspecs.kit.canonical import read_canonical
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.paths import encode_path
 from harness_hookspecs.kit.whole_pages import tail_missing
@@ -148,7 +149,8 @@ def _replay_again(
 ) -> ReplayReport:
     """Run the session's program again; an error that nobody foresaw is one of the log when no fold takes it."""
     events = list(proved(store.read(f"session:{session_id}")))
-    assembling = _Assembling(opened)
+    ref = payload_of(events[0]).get("workflow_ref") if events else None
+    assembling = _Assembling(opened, None if ref is None else read_canonical(store.blob(ref)))
     try:
         if mode == "simulate":
             return _simulate(opened, store, session_id, events, assembling)
@@ -163,15 +165,18 @@ def _replay_again(
 class _Assembling:
     """Makes the parts that a replay enters roles with, and ends what was begun for it, such as what runs code."""
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+    def __init__(self, opened: Opened, spec: Any) -> None:
+        self._opened, self._spec = opened, spec
         self._made: list[Parts] = []
 
     def parts_of(self, config: EffectiveConfig) -> SessionParts:
         """The parts under a configuration."""
         assembly = self._opened.assembly(config, live=False)
         self._made.append(assembly.parts)
-        return assembly.session_parts()
+        from .workflow_parts import workflow_parts  # with all that runs sessions
+
+        parts = assembly.session_parts()
+        return parts if self._spec is None else workflow_parts(parts, self._spec)
 
     def close(self) -> None:
         """A replay has told what it has to tell: nothing that breaks here is added."""

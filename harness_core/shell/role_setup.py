@@ -12,6 +12,7 @@ from harness_hookspecs.role import DescribesPrompt, ExecuteStepTask, FixStepTask
 from harness_hookspecs.rules import Rules
 from harness_hookspecs.workflow import CodeRunStep, DecisionStep
 
+from .child_tools import child_tools
 from .dispatcher import CallSite
 from .earlier_calls import Earlier
 from .engines import Engines
@@ -67,10 +68,20 @@ class RoleCallSetup:
     earlier: Earlier = attrs.field(factory=dict)  # results that a repaired run of code is given again
 
     def for_task(self, task: RoleTask) -> RoleCallSetup:
-        """The same with the model and the tools that a task names; mostly they are the stage's, and nothing is made."""
+        """The same with the model and the tools that a task names; mostly they are the stage's, and nothing is made.
+
+        An orchestration has the stage's tools and those that begin child sessions.
+
+        Raises:
+            RoleError: As :func:`.child_tools.child_tools`.
+        """
         slot = self.slots.get(slot_of(task) or "")
         found = self if slot is None else attrs.evolve(self, model=slot.model, params=slot.params)
         tools = tools_of(task, self.site.tools, found.model.capabilities)
+        children = child_tools(task, tools)
+        if children is not None:
+            both = {**tools, **children.tools}
+            return attrs.evolve(found, site=attrs.evolve(self.site, tools=both, children=children))
         return found if tools is self.site.tools else attrs.evolve(found, site=attrs.evolve(self.site, tools=tools))
 
     def run_by(self, task: RoleTask) -> dict[str, str]:

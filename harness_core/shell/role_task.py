@@ -25,6 +25,7 @@ from harness_hookspecs.role import (
 )
 from harness_hookspecs.workflow import AiGenerateStep, CodeRunStep, DecisionStep, Fixer, ToolCallStep
 
+from .child_tools import provided_tools
 from .toolbox import Tool
 
 __all__ = [
@@ -132,8 +133,9 @@ def tools_of(task: RoleTask, tools: Mapping[str, Tool], capabilities: Collection
 
     What a tool requires of a model binds a model that is to call it; code calls whatever it names.
     """
-    named = {name.replace(".", "_") for name in _named(task)}
-    by_model = isinstance(task, ExecuteStepTask) and isinstance(task.step, AiGenerateStep)
+    orchestrates = isinstance(task, OrchestrateTask)  # with all that its stage has
+    named = tools.keys() if isinstance(task, OrchestrateTask) else {one.replace(".", "_") for one in _named(task)}
+    by_model = orchestrates or (isinstance(task, ExecuteStepTask) and isinstance(task.step, AiGenerateStep))
     found = {
         name: tool
         for name, tool in tools.items()
@@ -142,11 +144,9 @@ def tools_of(task: RoleTask, tools: Mapping[str, Tool], capabilities: Collection
     return tools if len(found) == len(tools) else found
 
 
-def _named(task: RoleTask) -> Collection[str]:
+def _named(task: PlanTask | ExecuteStepTask | FixStepTask) -> Collection[str]:
     if isinstance(task, PlanTask):
         return [tool.name for tool in task.workflow_snapshot.tools]
-    if isinstance(task, OrchestrateTask):
-        return ()
     step = task.step
     if isinstance(step, ToolCallStep):
         return (step.with_.tool,)
@@ -154,7 +154,11 @@ def _named(task: RoleTask) -> Collection[str]:
 
 
 def answer_schema(task: RoleTask) -> Mapping[str, Any] | None:
-    """The schema of what a model answers: the step's own, as its executor has it for this visit."""
+    """The schema of what a model answers: the step's own, as its executor has it for this visit; of an orchestration
+    that which its input says."""
+    if isinstance(task, OrchestrateTask):
+        said = task.input.get("outputSchema") if isinstance(task.input, Mapping) else None
+        return said if isinstance(said, Mapping) else None
     if not isinstance(task, ExecuteStepTask) or not isinstance(task.step, AiGenerateStep):
         return None
     schema = task.step.output.schema_
@@ -182,7 +186,8 @@ def manifest_fields(task: RoleTask, wire: Mapping[str, Any], place: Place) -> di
         found = {"definitionHash": task.workflow_snapshot.definition_hash}
         return found if outer is None else {**found, "outerLoopHash": digest(outer)}
     if isinstance(task, OrchestrateTask):
-        return {"availableHashes": [one.definition_hash for one in task.available], "toolsProvided": []}
+        hashes = [one.definition_hash for one in task.available]
+        return {"availableHashes": hashes, "toolsProvided": provided_tools(task)}
     where = {"stepPath": place.step_path}
     if isinstance(task, FixStepTask):
         step, fixer = fixer_of(task)

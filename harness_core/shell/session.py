@@ -20,6 +20,7 @@ from harness_hookspecs.provider import Chunk
 from harness_hookspecs.store import Head, Posted, Store, StoredEvent
 
 from .answering import post_answer, question
+from .children import Children, Nursery, Started
 from .deadlines import Deadlines
 from .heads import copy_head
 from .loop import SessionLoop
@@ -46,6 +47,9 @@ _REACHED_BY_TYPE = {
     "artifact.accepted": "artifact.stored",
     "budget.settled": "budget.settled",
     "timer.elapsed": "timer.elapsed",
+    "child.requested": "child.requested",
+    "child.granted": "child.granted",
+    "child.completed": "child.completed",
 }
 _ENDINGS = frozenset({"session.completed", "session.failed", "session.cancelled"})
 
@@ -64,6 +68,7 @@ class SessionWorld:
     park_after_seconds: float
     trace: TraceSink | None = None
     complain: Callable[[HarnessError], None] = lambda error: None  # what a person is told beside the log
+    nursery: Nursery | None = None  # begins child sessions; None where none are
     on_end: Callable[[str, Head], None] | None = None  # told of each session that has ended, with its head
 
 
@@ -131,6 +136,9 @@ class OwnedSession:
         self._timers = Timers(self._ports, lambda: loop.state, world.park_after_seconds)
         self._watch = Watch(self._ports, world.store, loop, self._timers, self._leave)
         self._watched = getattr(self._ports, "concurrent", True)  # with one thread nobody could look while work is done
+        started = Started(lambda: loop.state, on_ask, terminal, accept_drift)
+        nursery = world.nursery
+        self._children = None if nursery is None else Children(world.store, nursery, started)
         self._performer = None if parts is None else self._new_performer(parts, on_ask, terminal)
         self._failures = () if parts is None else parts.failures
 
@@ -148,6 +156,7 @@ class OwnedSession:
             trace=world.trace,
             on_raised=world.complain,
             accept=self._accept if self._accept_drift else None,
+            run_child=None if self._children is None else self._children.run,
         )
         ask_site = AskSite(
             session_id=self.session_id,
@@ -247,10 +256,16 @@ class OwnedSession:
         """Say that it should stop: an active session pauses after what is in flight, one that waits stays so (I-38)."""
         self._leave.cancel(reason)
         if self.state.status == "active":
-            command_id = f"pause:{self._ports.ids.uuid7()}"
-            body = {"reason": reason}
-            self._world.store.post(self.session_id, command_id, inbox_row("pause", body, self._world.redactor))
-            self._take_inbox()
+            self._tell("pause", reason)
+
+    def ask_to_end(self, reason: str) -> None:
+        """Say that it should be cancelled, with all that it has begun."""
+        self._tell("cancel", reason)
+
+    def _tell(self, kind: str, reason: str) -> None:
+        row = inbox_row(kind, {"reason": reason}, self._world.redactor)
+        self._world.store.post(self.session_id, f"{kind}:{self._ports.ids.uuid7()}", row)
+        self._take_inbox()
 
     def stop_within(self, grace_seconds: float, reason: str) -> None:
         """Stop what was asked to: what is in flight may end within the grace, and is told to in any case."""
@@ -339,6 +354,8 @@ class OwnedSession:
             self._world.on_end(self.session_id, Head(last.seq, last.hash))
 
     def _turned(self, state: SessionState) -> None:
+        if self._children is not None and self._children.is_news(state):
+            self._ports.spawn(self._children.pass_on, name="stop")
         if state.cancelling is not None and not self._cancel_seen:
             self._cancel_seen = True
             self._ports.spawn(self._cancel_gracefully, state.cancelling, name="cancel")

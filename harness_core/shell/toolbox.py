@@ -17,7 +17,10 @@ from harness_hookspecs.tool import TIERS, Previews, Probes, Tier, ToolSet, ToolS
 
 from .perform_attempt import attempt
 
-__all__ = ["Tool", "Toolbox", "spec_flaw"]
+__all__ = ["OF_HOST", "Tool", "Toolbox", "spec_flaw", "tool_of_host"]
+
+OF_HOST: Final = ("plan_workflow", "run_workflow", "start_workflow")
+"""Names that no tool set may give a tool: the host gives these to an orchestration (A-23)."""
 
 _FIELDS: Final[Mapping[str, Any]] = {
     "name": str, "description": str, "input_schema": Mapping, "requires": Collection,
@@ -65,6 +68,11 @@ class Tool:
     def schema(self) -> ToolSchema:
         """How the model is shown it."""
         return ToolSchema(self.name, self.spec.description, thaw(self.spec.input_schema))  # to adapt as it likes
+
+
+def tool_of_host(spec: ToolSpec, toolset: ToolSet, set_name: str) -> Tool:
+    """A tool that the host itself has; no configuration is about it, and it may take its time."""
+    return Tool(_kept(spec), toolset, set_name, spec.tier, float("inf"), digest(_shown(spec)))
 
 
 class Toolbox:
@@ -132,6 +140,8 @@ def spec_flaw(spec: object) -> tuple[str, str] | None:
             return "plugin.bound_broken", f"a tool whose {name} is {type(value).__name__}"
     if not _NAME.fullmatch(spec.name):
         return "plugin.bound_broken", f"a tool called {spec.name!r}; names are {_NAME.pattern}"
+    if spec.name in OF_HOST:
+        return "tool.reserved", f"a tool called {spec.name}, which only the host gives"
     if spec.tier not in TIERS:
         return "tool.no_tier", f"the tool {spec.name} with the tier {spec.tier!r}; tiers: {', '.join(TIERS)}"
     return None

@@ -172,6 +172,25 @@ def report(store: Store, session_id: str) -> dict[str, Any]:
     return report_document(_events(store, session_id), session_id)
 
 
+def report_of_tree(store: Store, session_id: str) -> dict[str, Any]:
+    """The same of a session and of all that it has begun, each with its own use and the sum: ``harness.report_tree/1``.
+    A fork is no part of it: what it used is its own."""
+    from harness_core.kernel.projections.report import report_document
+    from harness_core.kernel.projections.report_tree import Member, report_tree
+
+    members = list[Member]()
+    waiting: list[tuple[str, str | None, int]] = [(session_id, None, 0)]
+    while waiting:
+        one, parent_id, depth = waiting.pop()
+        events = list(_events(store, one))
+        title = str(events[0].payload.get("title", ""))
+        members.append(Member(report_document(iter(events), one), title, parent_id, depth))
+        children = [event.payload["child_id"] for event in events if event.type == "child.requested"]
+        begun = [child for child in children if store.head(f"session:{child}").seq]
+        waiting += [(child, one, depth + 1) for child in reversed(begun)]
+    return report_tree(members)
+
+
 def diff(store: Store, session_id: str, other: str) -> dict[str, Any]:
     """What two sessions did differently: ``harness.session_diff/1``."""
     from harness_core.kernel.projections.differences import session_diff

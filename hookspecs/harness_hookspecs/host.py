@@ -551,6 +551,10 @@ class Host(Protocol):
     def session(self, session_id: str, at: int | None = None) -> Mapping[str, Any]:
         """One session's document, as of seq ``at`` when given; ``event.not_found`` when it has no such event."""
 
+    def root(self, session_id: str) -> str:
+        """The session that a child comes from by way of its parents, with which ``resume`` goes on; any other is its
+        own."""
+
     def tree(self, session_id: str) -> Mapping[str, Any]:
         """What a session is a fork of, and what was forked from any of these, parents first: ``harness.tree/1``."""
 
@@ -562,6 +566,9 @@ class Host(Protocol):
 
     def report(self, session_id: str) -> Mapping[str, Any]:
         """Tokens by stage, role, model and tool, and time."""
+
+    def report_of_tree(self, session_id: str) -> Mapping[str, Any]:
+        """The tokens of a session and of each one that it has begun, own and summed: ``harness.report_tree/1``."""
 
     def graph(self, session_id: str | None = None) -> Mapping[str, Any]:
         """Nodes and edges of the stages as configured, or of what really ran."""

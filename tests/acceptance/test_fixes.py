@@ -218,13 +218,14 @@ def test_a_plan_is_asked_for_and_given_as_it_is_with_a_manifest_of_its_shape(pla
 
 
 @pytest.mark.req("A-57")
-def test_an_orchestration_is_refused_by_name_under_a_manifest_of_its_shape(play: Any) -> None:
+def test_an_orchestration_runs_under_a_manifest_of_its_shape(play: Any) -> None:
     task = {"kind": "orchestrate", "available": [DEFINITION], "input": None}
     session = play(stages=listed({"role": "orchestrator", "task": task}))
     session.run()
     [ended] = outcomes(session)
-    assert ended["error"]["code"] == "role.not_available"
+    assert ended["error"]["code"] == "script.exhausted"
     [started] = session.payloads("harness.session.started")
     manifest = json.loads(session.host.artifact(f"artifact://sha256-{started['manifestHash']}"))
+    provided = ["plan_workflow", "run_workflow", "start_workflow", f"workflow_{DEFINITION['workflowId']}"]
     kept = [manifest[key] for key in ("role", "availableHashes", "toolsProvided")]
-    assert kept == ["orchestrator", ["a" * 64], []]
+    assert kept == ["orchestrator", ["a" * 64], provided]

@@ -460,6 +460,7 @@ NO_TOOLS = {
     "[ToolSpec(**{**GOOD, 'name': 'acme-x'})]": "a tool called 'acme-x'; names are [a-z0-9_]{1,64}",
     "[ToolSpec(**{**GOOD, 'tier': 'T9'})]": "the tool acme_x with the tier 'T9'; tiers: T0, T1, T2, T3, T4",
     "[ToolSpec(**{**GOOD, 'tier': None})]": "the tool acme_x with the tier None; tiers: T0, T1, T2, T3, T4",
+    "[ToolSpec(**{**GOOD, 'name': 'run_workflow'})]": "a tool called run_workflow, which only the host gives",
 }
 
 
@@ -468,7 +469,9 @@ def test_a_set_that_gives_what_is_no_tool_is_named(broken: Any, given: str) -> N
     good = "GOOD = {'name': 'acme_x', 'description': 'It.', 'input_schema': {}, 'tier': 'T1'}"
     site = broken(Kind("tool", f"def specs(self):\nBREAK\n{WORKS}", stage=TOOL), f"{good}\nreturn {given}", given)
     code, document = site.command("run", "Go.")
-    assert (code, document["code"]) == (3, "tool.no_tier" if "tier" in NO_TOOLS[given] else "plugin.bound_broken")
+    codes = {"tier": "tool.no_tier", "only the host": "tool.reserved"}
+    told = next((code for said, code in codes.items() if said in NO_TOOLS[given]), "plugin.bound_broken")
+    assert (code, document["code"]) == (3, told)
     assert document["message"].startswith(f"tool set acme gives {NO_TOOLS[given]}")
     assert document["hint"] == f"mend the plugin, or: harness plugins disable acme-tool-{digest_of(given)}"
 

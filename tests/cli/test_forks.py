@@ -62,7 +62,7 @@ def test_a_fork_runs_and_exits_as_a_run_does(
     assert f"forked from session {parent['id'][-8:]} at event" in told
     assert "goes on with second" in told
     assert main(["sessions", "show", waiting["id"]]) == 0
-    assert f"fork of     {parent['id']}" in capsys.readouterr().out
+    assert f"parent      {parent['id']}" in capsys.readouterr().out
     assert harness("sessions", "fork", parent["id"], "--at", at, "--on-ask", "deny")[0] == 11
     code, done, told = harness("sessions", "fork", parent["id"], "--at", at, "--yolo")
     assert (code, done["status"]) == (0, "completed")

@@ -198,14 +198,14 @@ def play(site: Site, seed: int, weather: Weather = CALM, *, text: str = TEXT) ->
     """
     site.effects_file.unlink(missing_ok=True)
     _LOGS.clear()
-    told: list[tuple[int, str]] = []
+    told: list[StoredEvent] = []
     chance = random.Random(f"{seed}/weather")
     found, crashes = "", 0
     for owner in range(_MAX_OWNERS):
         document: Mapping[str, Any] | None = None
         with SimulatedPorts(seed * _MAX_OWNERS + owner, watchdog_seconds=PATIENCE_SECONDS) as ports:
             _change(ports, chance, weather, owner)
-            with Host.open(site.project, ports=ports, on_event=lambda e: told.append((e.seq, e.id))) as host:
+            with Host.open(site.project, ports=ports, on_event=told.append) as host:
                 if found and weather.between is not None:
                     weather.between(host.store, f"session:{found}")
                 try:
@@ -288,7 +288,7 @@ def _log() -> Log:
 
 
 def _seen(
-    found: str, document: Mapping[str, Any], told: list[tuple[int, str]], site: Site, crashes: int
+    found: str, document: Mapping[str, Any], told: list[StoredEvent], site: Site, crashes: int
 ) -> Played:
     log, stream = _log(), f"session:{found}"
     happened = [(Happened(line["tool"], line["key"]), line["args"].get("note", "")) for line in site.effects()]
@@ -299,7 +299,7 @@ def _seen(
         tuple(log.streams[stream].events),
         log.streams[stream].head,
         log.blobs,
-        tuple(told),
+        tuple((event.seq, event.id) for event in told if event.stream == stream),
         tuple(happened),
         crashes,
     )

@@ -30,6 +30,9 @@ FAILPOINTS = (
     "transition.taken",
     "budget.settled",
     "timer.elapsed",
+    "child.requested",
+    "child.granted",
+    "child.completed",
     "session.ending",
     "head.copied",
 )

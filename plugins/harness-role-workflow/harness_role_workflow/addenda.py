@@ -31,9 +31,10 @@ with the document alone."""
 _ORCHESTRATOR = """You reach the goal by running workflows, never by guessing their results. You have:
 - plan_workflow(workflowId, input) -> workflowVersionId
 - run_workflow(workflowVersionId, input) -> output
-- start_workflow(workflowId, input) -> output
+- start_workflow(workflowId, input) -> output, with its workflowVersionId and runId
 - bash(cmd) -> {stdout, stderr, exitCode}
-Plan a workflow once and run its version for as many inputs as there are. Reply with the final output alone."""
+Each workflow also has a tool of its own, which plans and runs it. Plan a workflow once and run its version for as \
+many inputs as there are. Reply with the final output alone."""
 
 _CODE_RUN = """This step is code; it is run as it stands and no model is asked."""
 
@@ -45,7 +46,7 @@ source alone."""
 
 ADDENDA: Final[dict[ExecutorRole, Addendum]] = {
     "planner": Addendum("planner/1", _PLANNER),
-    "orchestrator": Addendum("orchestrator/1", _ORCHESTRATOR),
+    "orchestrator": Addendum("orchestrator/2", _ORCHESTRATOR),
     "worker.ai-generate": Addendum("worker.ai-generate/1", _AI_GENERATE),
     "worker.code-run": Addendum("worker.code-run/1", _CODE_RUN),
     "worker.tool-call": Addendum("worker.tool-call/1", _TOOL_CALL),

@@ -13,6 +13,7 @@ from harness_hookspecs.role import (
     ExecuteStepTask,
     ExecutorRole,
     FixStepTask,
+    OrchestrateResult,
     OrchestrateTask,
     PlanResult,
     PlanTask,
@@ -28,6 +29,7 @@ from .code_run import run_step
 from .decision import decide
 from .fix import fix
 from .generate import generate
+from .orchestrate import orchestrate
 from .plan import plan
 from .prompt import PROMPT_TEMPLATE_VERSION, label_text, prompt_parts
 from .settings import WorkflowRoleSettings
@@ -37,7 +39,7 @@ __all__ = ["WorkflowRole"]
 
 
 class WorkflowRole:
-    """The default role harness; it never delegates. All but an orchestration is carried out in this version.
+    """The default role harness; it never delegates.
 
     Args:
         settings: Its bounds.
@@ -56,7 +58,7 @@ class WorkflowRole:
             PluginError: ``engine.not_available``: nothing that is installed runs the code of a step.
         """
         if isinstance(task, OrchestrateTask):
-            raise _not_available("orchestrate", "a session cannot begin child sessions yet")
+            return OrchestrateResult(output=orchestrate(task, ctx, self._settings))
         if isinstance(task, PlanTask):
             return PlanResult(lwir=plan(task, ctx, self._settings))
         if isinstance(task, FixStepTask):

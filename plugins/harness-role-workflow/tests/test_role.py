@@ -319,17 +319,6 @@ def test_a_parallel_step_is_refused_with_the_reason() -> None:
     assert "fan-out and waiting belong to the runtime" in error.message
 
 
-def test_what_this_version_does_not_do_says_why() -> None:
-    definition = {
-        "workflowId": "w", "name": "w", "definitionHash": "a" * 64, "inputSchema": True, "outputSchema": True,
-        "modelSlots": {}, "tools": [], "permissions": {"models": [], "tools": []}, "planner": {"maxRepairs": 0},
-        "workers": {}, "memory": [], "limits": {},
-    }  # fmt: skip
-    error = failure(FakeRoleContext(), parse_task({"kind": "orchestrate", "available": [definition], "input": None}))
-    assert error.code == "role.not_available"
-    assert "child sessions" in error.message
-
-
 def test_settings_and_manifest_say_the_same() -> None:
     import tomllib
     from importlib import resources
