@@ -242,7 +242,36 @@ class Report(Counted):
     roll_ups: RollUps = Field(description="A check.")
 
 
-DOCUMENTS: tuple[type[Document], ...] = (Artifacts, Artifact, Transitions, Graph, Report)
+class Use(Document):
+    """What a session, or a tree of them, used."""
+
+    usage: Tokens = Field(description="Tokens.")
+    calls: int = Field(description="Model calls that were made.")
+    failed_calls: int = Field(description="Those that failed.")
+    unknown_calls: int = Field(description="Those that did not say what they used.")
+
+
+class MemberUse(Document):
+    """One session of a tree."""
+
+    id: str = Field(description="The session.")
+    parent_id: str | None = Field(description="The one that has begun it; null of the one that was asked about.")
+    depth: int = Field(description="How many there are above it.")
+    status: str = Field(description="Its state.")
+    title: str = Field(description="Its title.")
+    own: Use = Field(description="What it used itself.")
+    tree: Use = Field(description="With all that it has begun; its tokens are known only where all are.")
+
+
+class ReportTree(Document):
+    """What a session and each one that it has begun used."""
+
+    schema_: Literal["harness.report_tree/1"] = Field(alias="schema")
+    session_id: str = Field(description="The session.")
+    items: list[MemberUse] = Field(description="It and those that it has begun, parents first.")
+
+
+DOCUMENTS: tuple[type[Document], ...] = (Artifacts, Artifact, Transitions, Graph, Report, ReportTree)
 
 
 def schemas() -> dict[str, dict[str, Any]]:

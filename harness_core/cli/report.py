@@ -19,15 +19,39 @@ _COLUMNS = ("calls", "failed", "tokens in", "tokens out", "cached", "reasoning",
 @click.command()
 @session_argument()
 @json_option
+@click.option("--tree", "of_tree", is_flag=True, help="What it and each session that it has begun used, and the sums.")
 @click.pass_context
-def report(ctx: click.Context, session: str) -> None:
+def report(ctx: click.Context, session: str, of_tree: bool) -> None:
     """Tokens, time and cost of a session.
 
-    What is not known is never counted as 0.
+    What is not known is never counted as 0. Sessions that it has begun are no part of it; --tree shows them too.
     """
     with open_host(ctx) as host:
-        document = host.report(session)
-    emit(ctx, document, _shown)
+        document = host.report_of_tree(session) if of_tree else host.report(session)
+    emit(ctx, document, _tree_shown if of_tree else _shown)
+
+
+def _tree_shown(document: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            f"{'  ' * item['depth']}{item['id'][-8:]}",
+            item["status"],
+            str(item["own"]["calls"]),
+            _total(item["own"]),
+            str(item["tree"]["calls"]),
+            _total(item["tree"]),
+            item["title"],
+        ]
+        for item in document["items"]
+    ]
+    return tabled(("session", "status", "calls", "tokens", "calls of tree", "tokens of tree", "title"), rows)
+
+
+def _total(item: Mapping[str, Any]) -> str:
+    usage = item["usage"]
+    if _nothing_known(usage):
+        return "unknown"
+    return f"{usage['total_tokens']}{'' if usage['known'] else '+?'}"
 
 
 def _shown(document: Mapping[str, Any]) -> str:
