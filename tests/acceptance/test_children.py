@@ -17,7 +17,7 @@ from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.role import parse_task
 from harness_hookspecs.workflow import Workflow
 from tests.orchestra import PLAN, chief, lead, planner, start, worker
-from tests.reference import payloads
+from tests.reference import change_log, payloads
 
 NOTES = ("one", "two", "three", "four", "five")
 SLOW = {"seconds": 30, "note": "slow"}
@@ -368,3 +368,16 @@ def test_a_person_is_shown_one_session_and_told_where_to_look(play: Any, capsys:
     assert main(["resume", child, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["status"], shown["id"] != child) == ("completed", True)
+
+
+@pytest.mark.inv("I-18")
+def test_a_parents_log_alone_is_what_a_replay_of_it_needs(play: Any) -> None:
+    broken = {"when": {"stage": "jobs", "contains": "Do two now."}, "error": {"code": "provider.bad_request"}}
+    session = orchestra(play, chief(1, *map(start, NOTES[:3])), chief(2, text="all"), broken, *map(worker, NOTES))
+    found = session.run()["id"]
+    session.host.close()
+    its_own = f"SELECT id FROM streams WHERE name = 'session:{found}'"
+    change_log(session.site, f"DELETE FROM events WHERE sid NOT IN ({its_own})")
+    session.reopen()
+    for mode in ("full", "skip-inference", "simulate"):
+        assert session.host.replay(found, mode)["equal"], mode
