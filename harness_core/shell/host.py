@@ -880,12 +880,12 @@ class Host:
     def _root_of(self, session_id: str) -> str:
         from harness_core.kernel.projections.event import payload_of
 
-        found, parent = session_id, session_id
-        while parent is not None and self._is_whole(parent):
-            found, parent = parent, None
+        found, above = session_id, [session_id]
+        while above and self._is_whole(above[0]):
+            found, above = above[0], []
             with suppress(StoreCorrupt):  # one whose log is damaged is its own: that is said where it is read
-                for first in self.store.read(f"session:{found}", until=1):
-                    parent = payload_of(first).get("parent_id")
+                told = [payload_of(first).get("parent_id") for first in self.store.read(f"session:{found}", until=1)]
+                above = [parent for parent in told if parent is not None]
         return found
 
     def _anchor(self) -> Anchor | None:
