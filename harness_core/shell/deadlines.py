@@ -49,12 +49,11 @@ class Deadlines:
 
     def __init__(self, ports: Ports, tell: Callable[[str], None] = lambda said: None) -> None:
         self._ports, self._tell = ports, tell
-        self._watched = getattr(ports, "concurrent", True)
+        self._watched = getattr(ports, "concurrent", True)  # with one thread nobody could cut a call short beside it
         self._lock = ports.wait.lock()
         self._heap: list[tuple[float, int, Limit]] = []
         self._count = 0
         self._closed = False
-        self._watched = getattr(ports, "concurrent", True)  # with one thread nobody could cut a call short beside it
         self._wake: Any = None
         self._wakes_at = float("inf")
 

@@ -40,17 +40,11 @@ from .watching import Watch
 
 __all__ = ["OwnedSession", "SessionWorld", "take_ownership"]
 
-_REACHED_BY_TYPE = {
-    "session.created": "session.created",
-    "stage.left": "stage.left",
-    "transition.taken": "transition.taken",
-    "artifact.accepted": "artifact.stored",
-    "budget.settled": "budget.settled",
-    "timer.elapsed": "timer.elapsed",
-    "child.requested": "child.requested",
-    "child.granted": "child.granted",
-    "child.completed": "child.completed",
-}
+_NAMED_BY_TYPE = (
+    "session.created", "stage.left", "transition.taken", "budget.settled", "timer.elapsed", "child.requested",
+    "child.granted", "child.completed",
+)  # fmt: skip
+_REACHED_BY_TYPE = {"artifact.accepted": "artifact.stored", **{name: name for name in _NAMED_BY_TYPE}}
 _ENDINGS = frozenset({"session.completed", "session.failed", "session.cancelled"})
 
 
