@@ -7,18 +7,19 @@ far away or more of the budget is given back, and begun again with whoever goes 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from harness_core.kernel.children import ABANDONED
 from harness_core.kernel.commands import ChildEnded, ChildShort, Command
-from harness_core.kernel.projections.event import decoded
+from harness_core.kernel.projections.event import decoded, payload_of
 from harness_core.kernel.state import OpenRequest, SessionState, Usage
 from harness_hookspecs.errors import HarnessError, Locked
 from harness_hookspecs.kit.canonical import canonical, read_canonical
-from harness_hookspecs.store import Store
+from harness_hookspecs.store import Store, StoredEvent
 
 from .perform_ask import OnAsk
 from .replaying import fold_session
@@ -26,7 +27,7 @@ from .replaying import fold_session
 if TYPE_CHECKING:
     from .session import OwnedSession
 
-__all__ = ["ChildOrder", "Children", "Nursery", "Started", "child_spent"]
+__all__ = ["ChildOrder", "Children", "Nursery", "Started", "child_spent", "is_abandoned"]
 
 _SUMMARY_CHARACTERS = 200
 _NOTHING = (None, None)
@@ -111,7 +112,11 @@ class Children:
             return None
         if session is not None and not self._rested(session):
             return None
-        return self._told(request, fold_session(self.store, child_id))
+        child = fold_session(self.store, child_id)
+        if not child.final and request.effect_id not in self.parent.state().children:  # given up while it was run
+            self.nursery.cancel(child_id)
+            return None
+        return self._told(request, child)
 
     def _order(self, request: OpenRequest) -> ChildOrder:
         state, asked = self.parent.state(), request.payload
@@ -162,6 +167,16 @@ class Children:
                 with suppress(HarnessError):  # there may be no such session yet, or no more
                     self.nursery.cancel(child.payload["child_id"])
 
+    def end_abandoned(self, child_ids: Iterable[str]) -> None:
+        """End those that nobody waits for any more, since the role call that asked for them is over."""
+        for child_id in child_ids:
+            session = self._running.get(child_id)
+            with suppress(HarnessError):  # it has stopped by itself, or was never begun
+                if session is None:
+                    self.nursery.cancel(child_id)
+                else:
+                    session.ask_to_end("the role call that asked for it has ended")
+
     def _pass_on(self, session: OwnedSession) -> None:
         state = self.parent.state()
         with suppress(HarnessError):  # it has stopped by itself
@@ -201,10 +216,16 @@ class Children:
         spec = read_canonical(self.store.blob(request.payload["spec_ref"]))
         definition_ref = hashlib.sha256(canonical(spec["workflow"])).hexdigest()
         found: dict[str, Any] | None = None
-        for event in map(decoded, self.store.read(f"session:{child.session_id}")):
+        for event in self.store.read(f"session:{child.session_id}"):
             if event.type == "workflow.version_registered":
-                found = {name: event.payload[name] for name in ("workflow_version_id", "plan_ref")}
+                said = decoded(event).payload
+                found = {name: said[name] for name in ("workflow_version_id", "plan_ref")}
         return None if found is None else {**found, "definition_ref": definition_ref}
+
+
+def is_abandoned(event: StoredEvent) -> bool:
+    """Whether it says of a child that nobody waits for it any more."""
+    return event.type == "child.failed" and payload_of(event)["error"].get("code") == ABANDONED
 
 
 def child_spent(child: SessionState) -> dict[str, int]:

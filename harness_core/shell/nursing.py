@@ -13,7 +13,7 @@ from harness_hookspecs.kit.canonical import canonical
 from .beginning import RunRequest, migration, plugin_changes, start_command
 from .children import ChildOrder
 from .posting import inbox_row
-from .replaying import fold_session
+from .replaying import fold_session, prove_log
 from .session import OwnedSession, SessionWorld
 from .workflow_parts import workflow_parts
 
@@ -65,6 +65,7 @@ def going_on(
     state = fold_session(store, order.session_id)
     if state.final:
         return None
+    prove_log(store, order.session_id)  # what was changed in it would be done
     migrate = migration(state, opened, store, plugin_changes(state, opened), accept_drift=order.accept_drift)
     session = OwnedSession(
         order.session_id,

@@ -12,6 +12,7 @@ import attrs
 from harness_core.kernel.commands import CancelNow, Migrate, PauseNow, PluginsFailed, Received
 from harness_core.kernel.effects import Ask
 from harness_core.kernel.facts import Event
+from harness_core.kernel.projections.event import payload_of
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Drift, HarnessError, Locked, StoreError
@@ -20,7 +21,7 @@ from harness_hookspecs.provider import Chunk
 from harness_hookspecs.store import Head, Posted, Store, StoredEvent
 
 from .answering import post_answer, question
-from .children import Children, Nursery, Started
+from .children import Children, Nursery, Started, is_abandoned
 from .deadlines import Deadlines
 from .heads import copy_head
 from .loop import SessionLoop
@@ -336,6 +337,9 @@ class OwnedSession:
                 self._ports.reach(_REACHED_BY_TYPE[event.type])
             for observer in self._world.observers:
                 observer(event)
+        abandoned = [payload_of(one)["child_id"] for one in stored if is_abandoned(one)]
+        if abandoned and self._children is not None:
+            self._ports.spawn(self._children.end_abandoned, abandoned, name="abandoned")
         last = stored[-1]
         if not _ENDINGS.isdisjoint([event.type for event in stored]):
             self._copy_head(last)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import attrs
 
 from harness_core.kernel.definition import RetryPolicy, RulePlan
+from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.rules import Rules
 
 from .rule_plan import RULE_ROOTS
@@ -31,9 +32,15 @@ def workflow_parts(parts: SessionParts, spec: Mapping[str, Any]) -> SessionParts
     Args:
         parts: Those of the configuration.
         spec: What the child is begun with: ``stage`` (the one that orchestrates), ``goal``, ``workflow``, ``plan``.
+
+    Raises:
+        ConfigError: ``config.no_stage``: the stage is not configured any more.
     """
     workflow, rules = spec["workflow"], parts.definition.rules
-    name, lead = workflow["workflowId"], parts.definition.stages[spec["stage"]]
+    name, lead = workflow["workflowId"], parts.definition.stages.get(spec["stage"])
+    if lead is None:  # the configuration was migrated
+        message = f"there is no stage {spec['stage']} any more, in which workflow {name} was asked for"
+        raise ConfigError(message, code="config.no_stage", hint="put the stage back, or cancel the session")
     stage = attrs.evolve(
         lead,
         name=name,

@@ -381,3 +381,27 @@ def test_a_parents_log_alone_is_what_a_replay_of_it_needs(play: Any) -> None:
     session.reopen()
     for mode in ("full", "skip-inference", "simulate"):
         assert session.host.replay(found, mode)["equal"], mode
+
+
+def test_children_of_a_call_that_became_another_one_are_ended_and_others_begun(play: Any) -> None:
+    asks = worker("one", ("network", {"note": "sent"}))
+    session = orchestra(play, chief(1, start("one")), chief(2, text="all"), asks, worker("one", turn=2))
+    document = session.run()
+    [first] = children_of(session)
+    changed = {**lead(), "roles": {"chief": {"prompt": "You lead."}}}
+    session.site.write("stages", changed)
+    session.reopen()
+    with pytest.raises(HarnessError) as caught:
+        session.host.resume(document["id"], on_ask="suspend")
+    assert caught.value.code == "config.drift"
+    waits = session.host.resume(document["id"], on_ask="suspend", accept_drift=True)
+    assert [one["error"]["code"] for one in session.payloads("child.failed")] == ["child.abandoned"]
+    [second] = [one for one in session.host.sessions() if one["id"] not in (document["id"], first["id"])]
+    assert waits["waiting"] == [{"kind": "child", "id": second["id"], "until": None}]
+    session.host.cancel(document["id"])
+    session.host.wait(document["id"])
+    session.reopen()
+    assert {one["status"] for one in session.host.sessions()} == {"cancelled"}
+    for mode in ("full", "skip-inference", "simulate"):
+        report = session.host.replay(document["id"], mode)
+        assert report["equal"], (mode, report["diverged"])
