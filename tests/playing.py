@@ -194,14 +194,18 @@ class Play:
     def send(self, command: Command) -> list[str]:
         """Decide, fold, and go on as far as it goes by itself; returns the types of the new facts."""
         before = len(self.facts)
+        self.take(command)
+        self.advance()
+        return [fact.type for fact in self.facts[before:]]
+
+    def take(self, command: Command) -> None:
+        """Decide and fold, and nothing else."""
         was = pickle.dumps(self.state)
         decision = self.machine.decide(command, self.state)
         assert pickle.dumps(self.state) == was, f"deciding {type(command).__name__} changed the state"
         assert self.machine.decide(command, self.state) == decision
         self._fold(decision)
         self.reply = decision.reply
-        self.advance()
-        return [fact.type for fact in self.facts[before:]]
 
     def found(self, *facts: Fact) -> None:
         """What another process has left behind is all there is."""

@@ -63,26 +63,28 @@ class SessionMachine:
         self._recent: dict[str, bytes] = {}  # content decided and perhaps not committed yet
         self._executor_state: tuple[tuple[str, int], int, Any] | None = None
         self._asked: tuple[str, int, int, int] | None = None
+        self._all_asked: tuple[str, int, int] | None = None  # what stands in the state once all that is opened does
         self._opened: list[Request] | None = None  # by outcomes, since it was asked; None: it is asked for all
         self._opens = False  # whether the executor says what they open
         self._reacted: tuple[SessionState, int] | None = None  # to what was asked for up to that seq
 
     def new_state(self) -> SessionState:
-        self._executor_state = self._asked = self._opened = self._reacted = None
+        self._executor_state = self._asked = self._all_asked = self._opened = self._reacted = None
         return SessionState(session_id=self.session_id)
 
     def decide(self, command: Command, state: SessionState) -> Decision:
         return decide(command, state, self.definition)
 
     def advance(self, state: SessionState, running: Collection[str]) -> Decision:
+        if self._all_asked is not None and _requests(state.visit) == self._all_asked:
+            self._opened = []  # what it said stands in the state by now
         executor_state = self._state_of_executor(state)
         asked = self._asked is not None and _calls(state.visit) == self._asked
-        if asked:  # all that was opened is asked for
-            self._opened = [] if self._opens else None
         decision = advance(state, self.definition, Advance(running, asked, self._opened), executor_state)
         requested = len([fact for fact in decision.facts if fact.type in REQUESTED])
         if decision is ASKED or requested:  # it said all that it wants; what it asked for stands in the state next
             self._asked = _calls(state.visit, requested)
+            self._all_asked = _requests(state.visit, requested) if self._opens else None
         elif decision is ENDING:  # its end is met later: what an outcome has opened does not say it again
             self._opened = None
         return decision
@@ -166,6 +168,7 @@ class SessionMachine:
     def _apply_outcomes(self, visit: Visit, known: int, value: Any) -> Any:
         """Apply the outcomes that came after ``known``; an error stays one."""
         for outcome in visit.outcomes[known:]:
+            self._all_asked = None
             if isinstance(value, HarnessError):
                 return value
             executor = self.definition.executors[visit.executor]
@@ -178,10 +181,13 @@ class SessionMachine:
         return value
 
     def _add_opened(self, executor: Any, value: Any) -> None:
-        """Ask for all where it cannot be said what was opened: its error is met in the usual way."""
-        assert self._opened is not None
-        opened = guarded(lambda: tuple(executor.opened(value)), what="executor")
-        self._opened = None if opened.error is not None else [*self._opened, *opened.value]
+        """What an outcome has opened; ask for all where that cannot be said, and its error is met in the usual way.
+
+        Where the one before has opened something too, only ``next`` says in which order all of it is asked for: a
+        replay, and who goes on after a crash, may meet both at once where here they came one by one.
+        """
+        opened = None if self._opened else guarded(lambda: tuple(executor.opened(value)), what="executor")
+        self._opened = None if opened is None or opened.error is not None else [*opened.value]
 
     def _outcome(self, outcome: Mapping[str, Any]) -> Outcome:
         if "version" in outcome:
@@ -200,6 +206,11 @@ def _calls(visit: Visit | None, more: int = 0) -> tuple[str, int, int, int] | No
     if visit is None:
         return None
     return visit.visit_id, visit.attempt, len(visit.outcomes), len(visit.requested) + more
+
+
+def _requests(visit: Visit | None, more: int = 0) -> tuple[str, int, int] | None:
+    """The attempt and how many calls of it were asked for."""
+    return None if visit is None else (visit.visit_id, visit.attempt, len(visit.requested) + more)
 
 
 def _check_manifest(fact: Fact, blob: Callable[[str], bytes]) -> None:

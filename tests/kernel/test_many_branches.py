@@ -69,6 +69,22 @@ def test_an_executor_that_says_what_an_outcome_opens_is_not_asked_for_all_again(
     assert types[:2] == ["role.returned", "artifact.proposed"]
 
 
+@pytest.mark.inv("I-18")
+def test_what_two_outcomes_open_is_asked_for_in_the_same_order_by_whoever_has_asked_before_and_whoever_has_not() -> None:
+    def asked(*, before: bool) -> list[str]:
+        play = Play(definition(executors={"agent": Fan(4, 2)})).to_role()
+        if before:
+            play.machine.advance(play.state, ())
+        assert play.state.visit is not None
+        for branch in (3, 1):  # the later one ends first, and both before anybody asks what follows
+            call = play.state.visit.requested[f"{branch}.0"]
+            play.take(RoleReturned(call, OUT, (), {OUT: canonical("out")}))
+        play.advance()
+        return [fact.payload["request_id"] for fact in play.facts if fact.type == "role.requested"]
+
+    assert asked(before=True)[-2:] == asked(before=False)[-2:] == ["1.1", "3.1"]
+
+
 def test_a_process_that_goes_on_with_them_asks_for_all_once() -> None:
     executor = Fan(20, 2)
     play = Play(definition(executors={"agent": executor})).to_role()
