@@ -32,6 +32,7 @@ from harness_core.kernel.checking.check import check
 from harness_core.kernel.checking.history import NOTHING, Broken, Happened, History
 from harness_core.shell.heads import copied_head
 from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.store import StoredEvent
 
 __all__ = ["PHASES"]
@@ -62,7 +63,8 @@ def _counted(complete: Callable[..., Any]) -> Callable[..., Any]:
     """The provider's own call, with a line outside for each."""
 
     def counted(self: Any, request: Any, call: Any) -> Any:
-        _append("asked", json.dumps(list(request.routing)))
+        [*_, asked] = (message for message in request.messages if message.role == "user")
+        _append("asked", json.dumps([*request.routing, digest(asked.to_wire())]))
         return complete(self, request, call)
 
     return counted

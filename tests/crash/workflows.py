@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.listing import decided, listed, ran, repaired, step
+from tests.crash.plans import fan_out, fixed
 from tests.reference import Site, calls, says, write_reference, write_site
 
 __all__ = ["WORKFLOWS"]
@@ -128,5 +129,5 @@ def _numbered(stage: str, replies: list[dict[str, Any]], **when: int) -> list[di
 
 
 WORKFLOWS: Mapping[str, Callable[[Path], Site]] = {
-    "line": _line, "fan": _fan, "loop": _loop, "steps": _steps, "timers": _timers,
+    "line": _line, "fan": _fan, "loop": _loop, "steps": _steps, "timers": _timers, "plan 2": fixed, "plan 4": fan_out,
 }  # fmt: skip
