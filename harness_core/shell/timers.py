@@ -33,6 +33,7 @@ class Timers:
         self._lock = ports.wait.lock()
         self._heap: list[tuple[float, int, str]] = []
         self._at: dict[str, float] = {}  # when each is due that is not known to have ended
+        self._given: list[str] = []  # as due, and not known to have ended
         self._count = 0
         self._wake: Any = None  # of who waits for the next one
 
@@ -51,6 +52,7 @@ class Timers:
 
     def _add(self, timers: list[tuple[str, float]]) -> None:
         with self._lock:
+            self._forget_given()
             now = self._ports.clock.monotonic()
             first = self._heap[0][0] if self._heap else float("inf")
             for effect_id, seconds in timers:
@@ -67,10 +69,12 @@ class Timers:
             return ()
         due: list[str] = []
         with self._lock:
+            self._forget_given()
             self._forget_ended()
             now = self._ports.clock.monotonic()
             while self._heap and self._heap[0][0] <= now:
                 due.append(heapq.heappop(self._heap)[2])
+            self._given += due
         open_ones = self._state().timers
         return tuple(one for one in dict.fromkeys(due) if one in open_ones)
 
@@ -86,6 +90,14 @@ class Timers:
         open_ones = self._state().timers
         while self._heap and self._heap[0][2] not in open_ones:
             self._at.pop(heapq.heappop(self._heap)[2], None)
+
+    def _forget_given(self) -> None:
+        """Of one that is still open the time is kept: a second look at the log does not ask the wall clock again."""
+        open_ones = self._state().timers
+        for effect_id in self._given:
+            if effect_id not in open_ones:
+                self._at.pop(effect_id, None)
+        self._given = [one for one in self._given if one in open_ones]
 
     def keeps_here(self) -> bool:
         """Whether the next one is due so soon that the session is not given back meanwhile."""
