@@ -40,7 +40,7 @@ from .perform_validate import ValidateSite, validate
 from .role_setup import RoleCallSetup, Slot
 from .services import Services
 from .session_parts import SessionParts
-from .surroundings import given_by, slots_of
+from .surroundings import given_by
 
 __all__ = ["Performer"]
 
@@ -275,15 +275,14 @@ class Performer:
             known_manifests=self.known_manifests,
             rules=self.parts.definition.rules,
             engines=self.parts.engines,
-            slots=self._slots(visit, stage, own) if stage.plan is not None else {},
+            slots=self._slots(visit, stage, own),
             earlier=self._earlier(request, visit),
         )
 
     def _slots(self, visit: Visit, stage: StagePlan, own: Mapping[str, Any]) -> dict[str, Slot]:
-        """The models that a plan names beside its stage's."""
-        others = [name for name in slots_of(stage.plan) if name != stage.model.name]
-        entries = [entry for name in others if (entry := self.parts.models.get(name)) is not None]
-        return {one.name: Slot(one, {**self._seed(visit, one), **one.params, **own}) for one in entries}
+        """The models that a step may name beside its stage's."""
+        others = [entry for name, entry in self.parts.models.items() if name != stage.model.name]
+        return {one.name: Slot(one, {**self._seed(visit, one), **one.params, **own}) for one in others}
 
     def _earlier(self, request: OpenRequest, visit: Visit) -> Earlier:
         if request.place not in visit.repaired:

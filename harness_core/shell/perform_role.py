@@ -61,6 +61,8 @@ def run_role(
     wire = read_canonical(services.loop.read_blob(request.payload["task_ref"]))
     try:
         task = task_of(wire, request.payload["role"])
+        begun = any(event.type == "harness.session.started" for event in prior)
+        setup = setup.for_task(task, begun=begun)
     except RoleError as error:  # nobody can run it, so nothing of it begins
         return RoleFailed(request.payload["role_call_id"], services.recorded(error))
     return _RoleCall(request, _Asked(wire, task), setup, services, prior).run()
@@ -96,7 +98,7 @@ class _RoleCall:
         payload = request.payload
         self._role_call_id = payload["role_call_id"]
         self._task_wire, self._task = asked
-        self._setup = setup.for_task(self._task)
+        self._setup = setup
         self._place = place_of(self._task, request)
         refs: dict[str, Any] = {"stage_visit_id": payload["visit_id"], **self._place.refs()}
         self._recorder = RoleCallRecorder(

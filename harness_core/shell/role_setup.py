@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
+from harness_hookspecs.errors import RoleError
 from harness_hookspecs.role import DescribesPrompt, ExecuteStepTask, FixStepTask, RoleHarness, RoleTask
 from harness_hookspecs.rules import Rules
 from harness_hookspecs.workflow import CodeRunStep, DecisionStep
@@ -67,22 +68,38 @@ class RoleCallSetup:
     slots: Mapping[str, Slot] = {}
     earlier: Earlier = attrs.field(factory=dict)  # results that a repaired run of code is given again
 
-    def for_task(self, task: RoleTask) -> RoleCallSetup:
+    def for_task(self, task: RoleTask, *, begun: bool = False) -> RoleCallSetup:
         """The same with the model and the tools that a task names; mostly they are the stage's, and nothing is made.
 
-        An orchestration has the stage's tools and those that begin child sessions.
+        An orchestration has the stage's tools and those that begin child sessions. A call that has begun with a model
+        that is gone since gets the stage's: its manifest is then another one, which is met as drift before it asks.
 
         Raises:
-            RoleError: As :func:`.child_tools.child_tools`.
+            RoleError: ``role.no_model`` where the model is gone; or as :func:`.child_tools.child_tools`.
         """
-        slot = self.slots.get(slot_of(task) or "")
-        found = self if slot is None else attrs.evolve(self, model=slot.model, params=slot.params)
+        found = self._asking(slot_of(task), begun=begun)
         tools = tools_of(task, self.site.tools, found.model.capabilities)
         children = child_tools(task, tools)
         if children is not None:
             both = {**tools, **children.tools}
             return attrs.evolve(found, site=attrs.evolve(self.site, tools=both, children=children))
         return found if tools is self.site.tools else attrs.evolve(found, site=attrs.evolve(self.site, tools=tools))
+
+    def _asking(self, name: str | None, *, begun: bool) -> RoleCallSetup:
+        """The same with the model of that name: no other one answers for it, whose words would pass for its own."""
+        if name is None or name == self.model.name:
+            return self
+        slot = self.slots.get(name)
+        if slot is None and begun:
+            return self
+        if slot is None:
+            known = ", ".join(sorted({self.model.name, *self.slots}))
+            raise RoleError(
+                f"the step names the model {name}, which is not here; models: {known}",
+                code="role.no_model",
+                hint=f"put {name} back into models.yaml, or run a plan that names another one",
+            )
+        return attrs.evolve(self, model=slot.model, params=slot.params)
 
     def run_by(self, task: RoleTask) -> dict[str, str]:
         """What runs a step that asks no model, as its manifest names it; nothing where nothing does."""

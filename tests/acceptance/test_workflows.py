@@ -185,6 +185,27 @@ def test_what_cannot_be_run_is_refused_before_any_call(play: Any, plan: Any, cod
     assert "role.requested" not in session.types()
 
 
+@pytest.mark.inv("I-19")
+def test_no_other_model_answers_for_one_that_is_gone(play: Any) -> None:
+    wait = {"id": "w", "uses": "wait", "needs": ["a"], "with": {"durationMs": 200}}
+    steps = [generate("a", "one"), wait, generate("b", "two", "w")]
+    steps[2]["with"]["model"] = "judge"
+    plan = plan_of(steps, {"text": "x"}, permissions={"models": ["writer", "judge"], "tools": []})
+    parks = {"run": {"park_after_sec": 0}}
+    session = play(says("one"), says("two"), stages=planned(plan), models=MODELS, harness=parks)
+    assert session.run()["status"] == "active"  # it waits between the two
+    session.site.write("models", scripted_models("writer"))
+    session.site.write("harness", {})
+    session.reopen()
+    failure = session.resume(accept_drift=True)["failure"]
+    assert failure["code"] == "role.no_model"
+    assert "the step names the model judge, which is not here; models: scripted, writer" in failure["message"]
+    called = session.payloads("harness.model.called")
+    assert {one["request"]["model"]["modelId"] for one in called} == {"writer"}
+    assert session.host.verify("@last")["broken"] == []
+    assert session.host.replay("@last", "skip-inference")["equal"]
+
+
 @pytest.mark.req("A-84")
 @pytest.mark.parametrize("point", ["effect.done@1", "effect.done@4", "append.committed@4", "append.committed@8"])
 def test_a_process_that_is_killed_within_a_plan_costs_no_finished_step(
