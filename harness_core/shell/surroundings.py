@@ -136,5 +136,6 @@ def surroundings_of(
         engines=site.engines,
         engine=site.engine,
         definition=None if definition is None else WorkflowDefinitionSnapshot.from_wire(definition),
+        max_turns=stage.max_turns,
         trial=Trial(processes, site.rules_module, site.rules_name, dict(site.rules_settings), tuple(sys.path)),
     )

@@ -74,6 +74,7 @@ class Surroundings:
         definition: The workflow that the plan is written for; None for a plan that stands by itself.
         permissions: What policy and stage allow at most; that of the definition comes on top.
         limits: What they allow a run to take at most; likewise.
+        max_turns: The model turns that one step may have at most; None for no bound.
         trial: The way to a child process; None only for plans that no model wrote, and under simulation.
     """
 
@@ -85,6 +86,7 @@ class Surroundings:
     definition: WorkflowDefinitionSnapshot | None = None
     permissions: Permissions | None = None
     limits: Limits | None = None
+    max_turns: int | None = None
     trial: Trial | None = None
 
 
