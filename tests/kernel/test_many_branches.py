@@ -70,7 +70,7 @@ def test_an_executor_that_says_what_an_outcome_opens_is_not_asked_for_all_again(
 
 
 @pytest.mark.inv("I-18")
-def test_what_two_outcomes_open_is_asked_for_in_the_same_order_by_whoever_has_asked_before_and_whoever_has_not() -> None:
+def test_what_two_outcomes_open_is_asked_for_in_one_order_by_all_who_go_on() -> None:
     def asked(*, before: bool) -> list[str]:
         play = Play(definition(executors={"agent": Fan(4, 2)})).to_role()
         if before:
