@@ -9,7 +9,7 @@ from .lint import Finding
 from .models import ModelsSettings
 from .paths import ConfigPath
 from .problems import Problem, nearest
-from .stages import RESERVED, Persona, Stage, StagesSettings
+from .stages import RESERVED, Persona, Stage, StagesSettings, runs_plans
 from .transitions import rules_of
 
 __all__ = ["check_references"]
@@ -48,8 +48,22 @@ def _stages(harness: HarnessSettings, models: ModelsSettings, settings: StagesSe
         if stage.max_turns is not None and stage.max_turns > most:
             message = f"{stage.max_turns} is more than run.max_turns, which is {most}"
             yield ("stages", name, "max_turns"), Problem("config.limit", message)
+        yield from _plans(name, stage, settings.workflows)
         yield from _targets(name, stage, names)
         yield from _sources(name, stage, names)
+
+
+def _plans(name: str, stage: Stage, workflows: Iterable[str]) -> Iterator[Finding]:
+    """A stage that runs plans has one, or a workflow that one is written for, and never both."""
+    if stage.workflow is not None and stage.workflow not in workflows:
+        yield _unknown(("stages", name, "workflow"), "workflow", stage.workflow, workflows)
+    if stage.workflow is not None and stage.plan is not None:
+        message = "a stage has a plan or a workflow that one is written for, not both"
+        yield ("stages", name, "workflow"), Problem("config.two_plans", message, hint="take plan or workflow out")
+    elif stage.workflow is None and stage.plan is None and runs_plans(stage):
+        message = "the executor runs plans, and the stage has neither a plan nor a workflow that one is written for"
+        hint = "give it plan, or workflow with the name of one"
+        yield ("stages", name, "executor"), Problem("config.no_plan", message, hint=hint)
 
 
 def _targets(name: str, stage: Stage, names: Iterable[str]) -> Iterator[Finding]:

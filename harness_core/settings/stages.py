@@ -23,6 +23,7 @@ __all__ = [
     "Stage",
     "StagesSettings",
     "TransitionRule",
+    "runs_plans",
 ]
 
 RESERVED: Final = ("retry", "failed", "completed", "cancelled", "end")
@@ -155,6 +156,10 @@ class Stage(Settings):
     plan: JsonObject | None = Field(
         None, description="For an executor that runs plans: the plan itself, a document of apiVersion harness.lwir/v1."
     )
+    workflow: Name | None = Field(
+        None,
+        description="In place of plan: the workflow, by name, that a plan is written for and that is then run.",
+    )
     workflows: tuple[Name, ...] | None = Field(
         None,
         description="For the executor orchestrate: the workflows it may use, by name; absent: all that are defined.",
@@ -183,6 +188,11 @@ class Stage(Settings):
     )
     on_success: Targets | None = Field(None, description='Short for a last rule artifact.status == "success".')
     on_failure: Targets | None = Field(None, description='Short for a last rule artifact.status != "success".')
+
+
+def runs_plans(stage: Stage) -> bool:
+    """Whether its executor is the one that runs plans, whatever plugin it is named with."""
+    return stage.executor.rpartition(":")[2] == "workflow"
 
 
 class Persona(Settings):

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from harness_core.kernel.definition import StagePlan
 from harness_core.settings.definitions import WorkflowDefinition
 from harness_core.settings.stages import Stage
 from harness_hookspecs.errors import ConfigError
@@ -57,11 +58,14 @@ def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -
     Raises:
         ConfigError: ``config.no_workflow``: a stage names one that is none; or as :func:`snapshot_wire`.
     """
+    stages = dict(parts.definition.stages)
+    for name, stage in config.stages.stages.items():
+        if stage.workflow is not None:
+            stages[name] = _planned(stages[name], stage.workflow, parts, config)
     orchestrating = _orchestrating(config)
     if not orchestrating:
-        return parts
+        return attrs.evolve(parts, definition=attrs.evolve(parts.definition, stages=stages))
     executor, artifact = RUNS_PLANS
-    stages = dict(parts.definition.stages)
     for name, stage in orchestrating.items():
         found = tuple(_workflows(name, stage, parts, config))
         stages[name] = attrs.evolve(stages[name], workflows=found)
@@ -80,15 +84,39 @@ def _orchestrating(config: EffectiveConfig) -> dict[str, Stage]:
 
 def _workflows(name: str, stage: Stage, parts: SessionParts, config: EffectiveConfig) -> Iterator[dict[str, Any]]:
     defined, default = config.stages.workflows, parts.definition.stages[name].model.name
+    where = config.origin(("stages", name, "workflows")).text()
     for one in defined if stage.workflows is None else stage.workflows:
-        if one not in defined:
-            known = ", ".join(defined) or "none"
-            where = config.origin(("stages", name, "workflows")).text()
-            raise ConfigError(
-                f"there is no workflow {one}; workflows: {known}", code="config.no_workflow", where=where
-            )
-        models, where = config.models.models, _where(config, one)
-        yield snapshot_wire(one, defined[one], parts.toolbox, models=models, default=default, where=where)
+        yield _snapshot(one, parts, config, default=default, where=where)
+
+
+def _snapshot(name: str, parts: SessionParts, config: EffectiveConfig, *, default: str, where: str) -> dict[str, Any]:
+    """A workflow that a stage names at that place."""
+    defined, models = config.stages.workflows, config.models.models
+    if name not in defined:
+        known = ", ".join(defined) or "none"
+        raise ConfigError(f"there is no workflow {name}; workflows: {known}", code="config.no_workflow", where=where)
+    at = _where(config, name)
+    return snapshot_wire(name, defined[name], parts.toolbox, models=models, default=default, where=at)
+
+
+def _planned(plan: StagePlan, workflow: str, parts: SessionParts, config: EffectiveConfig) -> StagePlan:
+    """The stage with the workflow that its plan is written for. Of its tools it keeps those that the workflow names,
+    and the workflow names none that it does not allow: the planner would be told of what no plan may use.
+    """
+    where = config.origin(("stages", plan.name, "workflow")).text()
+    snapshot = _snapshot(workflow, parts, config, default=plan.model.name, where=where)
+    tools, allowed = snapshot["permissions"]["tools"], parts.toolbox.named(plan.allowed_tools)
+    missing = [name for name in tools if name not in allowed]
+    if missing:
+        raise ConfigError(
+            f"stage {plan.name} runs the workflow {workflow}, whose plans may use {', '.join(missing)}, "
+            "which the stage does not allow",
+            code="config.tool_not_allowed",
+            where=where,
+            hint="add it to allowed_tools of the stage, or take it out of tools of the workflow",
+        )
+    told = snapshot["workers"].get("system") or plan.system
+    return attrs.evolve(plan, definition=snapshot, allowed_tools=tuple(tools), system=told)
 
 
 def _where(config: EffectiveConfig, name: str, *key: str) -> str:

@@ -161,7 +161,6 @@ def test_a_plan_that_waits_a_little_goes_on_by_itself_and_one_that_waits_long_is
 @pytest.mark.parametrize(
     ("plan", "code", "said"),
     [
-        (None, "workflow.no_plan", "runs plans and has none"),
         ({"kind": "Workflow"}, "workflow.rejected", "the plan was not registered: apiVersion is missing"),
         (plan_of([generate("a", "{{ steps.b")], "x"), "workflow.rejected", "The braces are not closed."),
         (plan_of([generate("a", "x")], "x", limits={"maxTokens": 5}), "workflow.rejected", "maxTokens of a run"),
@@ -175,10 +174,7 @@ def test_a_plan_that_waits_a_little_goes_on_by_itself_and_one_that_waits_long_is
     ],
 )
 def test_what_cannot_be_run_is_refused_before_any_call(play: Any, plan: Any, code: str, said: str) -> None:
-    stages = planned(plan)
-    if plan is None:
-        del stages["stages"]["note"]["plan"]
-    session = play(says("unused"), stages=stages, models=MODELS)
+    session = play(says("unused"), stages=planned(plan), models=MODELS)
     failure = session.host.run("Go.")["failure"]
     assert said in failure["message"]
     assert failure["code"] == code

@@ -43,7 +43,7 @@ _LATER = (
 )
 """File and keys of each setting that came when sessions had been recorded without it."""
 
-_LATER_OF_STAGES = ("plan", "workflows")
+_LATER_OF_STAGES = ("plan", "workflow", "workflows")
 """The same of each stage."""
 
 

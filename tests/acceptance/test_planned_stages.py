@@ -1,0 +1,96 @@
+"""A stage that names a workflow: a model writes the plan, is told what is wrong with it, and the right one runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from harness_hookspecs.errors import HarnessError
+from tests.orchestra import INPUT, PLAN, planner
+from tests.reference import says, scripted_models
+
+GIVEN = json.dumps({"note": "one"})
+JOBS = {"description": "Does a job.", "input": INPUT, "tools": ["effects"]}
+STAGE = {
+    "role": "worker", "executor": "workflow", "workflow": "jobs", "allowed_tools": ["effects"], "artifact": "json",
+    "on_success": "completed", "on_failure": "failed",
+}  # fmt: skip
+BROKEN = {**PLAN, "metadata": {"name": "other"}}
+DONE = {"when": {"stage": "jobs", "contains": "Do one now."}, "text": "did one", "usage": says("")["usage"]}
+
+
+def stages(definition: Any = None, **stage: Any) -> dict[str, Any]:
+    """A stages.yaml with the one workflow, and the one stage that runs it; ``None`` takes a key out."""
+    told = {name: value for name, value in {**STAGE, **stage}.items() if value is not None}
+    return {"workflows": {"jobs": {**JOBS, **(definition or {})}}, "stages": {"jobs": told}}
+
+
+def run(play: Any, *replies: Any, **files: Any) -> tuple[Any, Any]:
+    """A session whose person said what the workflow is given, and its document."""
+    session = play(*replies, **{"stages": stages(), **files})
+    return session, session.host.run(GIVEN)
+
+
+def replays_in_all_ways(session: Any, document: Any) -> None:
+    for mode in ("full", "skip-inference", "simulate"):
+        report = session.host.replay(document["id"], mode)
+        assert report["equal"], (mode, report["diverged"])
+
+
+@pytest.mark.req("A-10")
+def test_a_plan_that_is_refused_comes_back_with_its_findings_and_the_next_one_runs(play: Any) -> None:
+    session, document = run(play, planner(PLAN, contains="binding.name_mismatch"), planner(BROKEN), DONE)
+    assert document["status"] == "completed", document["failure"]
+    assert [one["role"] for one in session.payloads("role.requested")] == ["planner", "planner", "worker.ai-generate"]
+    assert len(session.payloads("workflow.version_registered")) == 1
+    [artifact] = session.host.artifacts("@last")
+    assert "did one" in session.host.artifact(artifact["ref"]).decode()
+    replays_in_all_ways(session, document)
+
+
+DEEP = '{"steps": [' * 60 + "]}" * 60
+
+
+@pytest.mark.req("A-10")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"json": {"kind": "Garbage", "steps": 7}},
+        {"json": {**PLAN, "steps": [{**PLAN["steps"][0], "id": f"s{n}"} for n in range(300)]}},
+        {"json": {**PLAN, "output": {"schema": True, "value": "x" * 1_100_000}}},
+        {"text": DEEP},
+        {"json": [1, 2]},
+        {"text": "I would rather not."},
+    ],
+    ids=["garbage", "many steps", "huge", "deep", "a list", "no document"],
+)
+def test_what_is_no_plan_is_not_registered(play: Any, answer: Any) -> None:
+    said = {"when": {"contains": "Write the workflow"}, "usage": says("")["usage"], **answer}
+    again = {**said, "when": {"contains": "Answer again"}}
+    session, document = run(play, again, said, stages=stages({"planner": {"max_repairs": 1}}))
+    assert document["status"] == "failed"
+    assert not session.payloads("workflow.version_registered")
+    assert {one["role"] for one in session.payloads("role.requested")} == {"planner"}
+    replays_in_all_ways(session, document)
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "said"),
+    [
+        (stages(workflow="jbos"), "config.unknown_name", 'no workflow "jbos"'),
+        (stages(plan=dict(PLAN)), "config.two_plans", "not both"),
+        (stages(workflow=None), "config.no_plan", "neither a plan nor a workflow"),
+        (stages(allowed_tools=["effects_pure"]), "config.tool_not_allowed", "effects_keyed"),
+        (stages({"models": {"nobody": {}}}), "config.no_model", "nobody"),
+    ],
+)
+def test_a_stage_whose_plan_nobody_can_write_says_why_before_anything_runs(
+    play: Any, written: Any, code: str, said: str
+) -> None:
+    with pytest.raises(HarnessError) as caught:
+        play(says("unused"), stages=written, models=scripted_models("scripted")).host.run(GIVEN)
+    assert caught.value.code == code
+    assert said in caught.value.message
+    assert "stages.yaml" in str(caught.value.where)
