@@ -74,6 +74,7 @@ class StagePlan:
     plan: Any = None  # for an executor that runs plans
     definition: Any = None  # of the workflow that its plans are for, in wire form
     goal: Literal["run", "plan"] = "run"  # plan: the plan is registered, and not run
+    plan_form: Literal["plan", "sketch"] = "plan"  # what its planner writes
     workflows: tuple[Any, ...] = ()  # the definitions that an orchestration may use, in wire form
 
 

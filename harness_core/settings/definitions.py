@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -24,6 +24,10 @@ class PlannerOf(Settings):
     """Who writes the plans."""
 
     system: str | None = Field(None, description="What the planner is told first.")
+    form: Literal["plan", "sketch"] = Field(
+        "plan",
+        description="What they write: plans, or sketches, the short form for small models that plans are made of.",
+    )
     max_repairs: Annotated[int, Field(ge=0, le=20)] = Field(
         2, description="How often the planner may mend a plan that was refused."
     )

@@ -73,6 +73,7 @@ def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -
     return attrs.evolve(
         parts,
         definition=attrs.evolve(parts.definition, stages=stages, executors=executors),
+        sketched=frozenset(n for n, one in config.stages.workflows.items() if one.planner.form == "sketch"),
         artifacts={**parts.artifacts, artifact: built.get(Need("artifact", artifact))},
     )
 
@@ -116,7 +117,8 @@ def _planned(plan: StagePlan, workflow: str, parts: SessionParts, config: Effect
             hint="add it to allowed_tools of the stage, or take it out of tools of the workflow",
         )
     told = snapshot["workers"].get("system") or plan.system
-    return attrs.evolve(plan, definition=snapshot, allowed_tools=tuple(tools), system=told)
+    form = config.stages.workflows[workflow].planner.form
+    return attrs.evolve(plan, definition=snapshot, plan_form=form, allowed_tools=tuple(tools), system=told)
 
 
 def _where(config: EffectiveConfig, name: str, *key: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from .journal import recorded_events
 from .model_handle import ModelEntry, counted_tokens
 from .perform_ask import AskSite, ask
 from .perform_attempt import attempt
-from .perform_compile import CompileSite, compile_plan
+from .perform_compile import CompileSite, compile_plan, schema_of_plans
 from .perform_role import run_role
 from .perform_tool import execute
 from .perform_validate import ValidateSite, validate
@@ -276,6 +277,9 @@ class Performer:
             rules=self.parts.definition.rules,
             engines=self.parts.engines,
             slots=self._slots(visit, stage, own),
+            plan_schema=partial(
+                schema_of_plans, self.parts.definition.executors.get(visit.executor), stage, self.parts
+            ),
             earlier=self._earlier(request, visit),
         )
 

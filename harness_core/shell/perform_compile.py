@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .redaction import Redactor
     from .session_parts import SessionParts
 
-__all__ = ["CompileSite", "compile_plan", "lock_drift"]
+__all__ = ["CompileSite", "compile_plan", "lock_drift", "schema_of_plans"]
 
 
 @attrs.frozen
@@ -117,6 +117,27 @@ def _compile(executor: Compiles, stage: StagePlan, asked: tuple[Any, str, Any], 
     if not isinstance(done, Compilation):
         raise PluginError("the compiler gives what is no compilation", code="plugin.bound_broken")
     return Compilation.from_wire(done.to_wire())  # made past the checks of its type, it cannot be recorded
+
+
+# -- what a planner is held to ---
+
+
+def schema_of_plans(
+    executor: Any, stage: StagePlan, parts: SessionParts, definition: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """The JSON Schema of what a planner of that stage may write for a definition, in the form that is asked of it.
+
+    ``None`` where the executor has no compiler, or one that breaks: whatever is written is checked nevertheless.
+    """
+    if not isinstance(executor, Compiles):
+        return None
+
+    def made() -> Mapping[str, Any]:
+        compiler, around = executor.compiler(), surroundings_of(None, stage, parts, None, definition=definition)
+        return compiler.sketch_schema(around) if stage.plan_form == "sketch" else compiler.plan_schema(around)
+
+    found = attempt(made, what="the compiler").value
+    return found if isinstance(found, Mapping) else None
 
 
 # -- what a session is gone on with ---

@@ -21,6 +21,7 @@ from harness_hookspecs.role import (
     ExecutorRole,
     FixStepResult,
     FixStepTask,
+    PlanTask,
     RoleTask,
     Scope,
     parse_result,
@@ -131,10 +132,17 @@ class _RoleCall:
             call_recorder=self._recorder,
             parallel_tools=setup.parallel_tools,
             system=setup.system,
-            response_schema=answer_schema(self._task),
+            response_schema=self._answer_schema(),
             trace=services.trace,
             earlier=setup.earlier,
         )
+
+    def _answer_schema(self) -> Mapping[str, Any] | None:
+        """What the answer of a model is held to; a plan, to the words of who will check it."""
+        if isinstance(self._task, PlanTask):
+            plan_schema = self._setup.plan_schema
+            return None if plan_schema is None else plan_schema(self._task_wire["workflowSnapshot"])
+        return answer_schema(self._task)
 
     # -- running ---
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableSet
+from collections.abc import Callable, Mapping, MutableSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,6 +66,7 @@ class RoleCallSetup:
     rules: Rules
     engines: Engines | None = None
     slots: Mapping[str, Slot] = {}
+    plan_schema: Callable[[Any], Mapping[str, Any] | None] | None = None  # of what a planner writes for a definition
     earlier: Earlier = attrs.field(factory=dict)  # results that a repaired run of code is given again
 
     def for_task(self, task: RoleTask, *, begun: bool = False) -> RoleCallSetup:

@@ -64,4 +64,5 @@ class SessionParts:
     parallel_tools: int
     engines: Engines | None = None
     failures: tuple[Mapping[str, Any], ...] = ()
+    sketched: frozenset[str] = frozenset()  # the workflows whose planners write sketches
     plans: PlanSite | None = None  # what plans are checked against; absent where nothing runs

@@ -80,6 +80,8 @@ def given_by(stage: StagePlan) -> dict[str, Any]:
     found = {name: value for name, value in given.items() if value is not None}
     if stage.definition is not None:
         found["goal"] = stage.goal
+        if stage.plan_form != "plan":
+            found["plan_form"] = stage.plan_form
     return {**found, "workflows": list(stage.workflows)} if stage.workflows else found
 
 
@@ -108,7 +110,7 @@ def _permitted(plan: Any, what: str) -> list[str]:
 
 
 def surroundings_of(
-    plan: Any, stage: StagePlan, parts: SessionParts, processes: Processes, *, definition: Any = None
+    plan: Any, stage: StagePlan, parts: SessionParts, processes: Processes | None, *, definition: Any = None
 ) -> Surroundings:
     """What there is for a plan of that stage.
 
@@ -116,7 +118,7 @@ def surroundings_of(
         plan: The document, which may be none; it may write a dot where a tool's name has an underscore.
         stage: Its tools, as far as its model can use them, are those that the plan may call.
         parts: What the session runs with.
-        processes: Tries what a model wrote.
+        processes: Tries what a model wrote; ``None`` where nothing is checked.
         definition: The wire form of the definition that the plan is written for, or ``None``.
     """
     from harness_hookspecs.compiler import KnownModel, KnownTool, Surroundings, Trial
@@ -137,5 +139,7 @@ def surroundings_of(
         engine=site.engine,
         definition=None if definition is None else WorkflowDefinitionSnapshot.from_wire(definition),
         max_turns=stage.max_turns,
-        trial=Trial(processes, site.rules_module, site.rules_name, dict(site.rules_settings), tuple(sys.path)),
+        trial=None
+        if processes is None
+        else Trial(processes, site.rules_module, site.rules_name, dict(site.rules_settings), tuple(sys.path)),
     )

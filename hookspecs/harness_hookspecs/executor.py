@@ -35,8 +35,9 @@ class StageInput(Value):
     ``context`` is the assembled context as text; ``output_schema`` the (narrowed) schema of the artifact's body;
     ``feedback`` the reason of the failed attempt before this one, when the retry strategy injects it; ``plan`` the
     document that the stage names, for an executor that runs plans; ``definition`` the wire form of the
-    ``WorkflowDefinitionSnapshot`` that a plan is to be written for where there is none, and ``goal`` whether that is
-    then run or its id is the output; ``workflows`` the same of all that an orchestration of the stage may use.
+    ``WorkflowDefinitionSnapshot`` that a plan is to be written for where there is none, ``plan_form`` whether it is
+    written out or as a sketch, and ``goal`` whether it is then run or its id is the output; ``workflows`` the same of
+    all that an orchestration of the stage may use.
     """
 
     stage: str
@@ -55,6 +56,7 @@ class StageInput(Value):
     plan: Json = None
     definition: Json = None
     goal: Literal["run", "plan"] = "run"
+    plan_form: Literal["plan", "sketch"] = "plan"
     workflows: tuple[Json, ...] = ()
 
 

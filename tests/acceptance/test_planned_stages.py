@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import jsonschema
 import pytest
 
 from harness_hookspecs.errors import HarnessError
@@ -94,3 +95,24 @@ def test_a_stage_whose_plan_nobody_can_write_says_why_before_anything_runs(
     assert caught.value.code == code
     assert said in caught.value.message
     assert "stages.yaml" in str(caught.value.where)
+
+
+SKETCH = {"steps": [{"id": "work", "uses": "ai.generate", "prompt": "Do the job now.", "inputs": ["input.note"]}]}
+
+
+@pytest.mark.parametrize(("form", "document"), [("plan", dict(PLAN)), ("sketch", SKETCH)])
+def test_the_planner_is_held_to_the_schema_of_who_checks_its_plan_in_the_form_that_is_asked_for(
+    play: Any, form: str, document: Any
+) -> None:
+    said = {"json": "did one"} if form == "sketch" else {"text": "did one"}
+    done = {"when": {"stage": "jobs", "contains": "now."}, "usage": says("")["usage"], **said}
+    written = stages({"planner": {"form": form}, "output": True})
+    session, ended = run(play, planner(document), done, stages=written)
+    assert ended["status"] == "completed", ended["failure"]
+    first = next(event.seq for event in session.events() if event.type == "harness.model.called")
+    asked = session.host.prompt(ended["id"], first)
+    assert ("as a sketch" in json.dumps(asked)) == (form == "sketch")
+    valid = jsonschema.Draft202012Validator(asked["response_schema"]).is_valid
+    assert valid(document)
+    assert not valid(BROKEN)
+    replays_in_all_ways(session, ended)

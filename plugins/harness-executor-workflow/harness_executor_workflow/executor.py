@@ -87,10 +87,14 @@ class WorkflowExecutor:
         told = outcome.model_copy(update={"request_id": outcome.request_id.removeprefix(prefix)})
         return {**state, "run": apply(program, state["run"], told)}
 
+    def _asked(self, state: Any) -> RoleCall | Compile:
+        given = state["given"]
+        return asked(state["prefix"], state["planning"], given["definition"], given.get("plan_form", "plan"))
+
     def _planned(self, state: Any, outcome: Outcome) -> Any:
         """One step further in a round; the run, once a plan is registered."""
         planning, definition = state["planning"], state["given"]["definition"]
-        if outcome.request_id != asked(state["prefix"], planning, definition).request_id:
+        if outcome.request_id != self._asked(state).request_id:
             return state
         if "document" not in planning:
             found = proposed(planning, outcome)
@@ -133,7 +137,7 @@ class WorkflowExecutor:
 
     def _said(self, state: Any, asks: Callable[[Program], Iterable[Mapping[str, Any]]]) -> tuple[Request, ...]:
         if "planning" in state:
-            return (asked(state["prefix"], state["planning"], state["given"]["definition"]),)
+            return (self._asked(state),)
         if "unchecked" in state:
             definition = state["given"].get("definition")
             return (Compile(request_id=state["prefix"] + _CHECK, document=state["unchecked"], definition=definition),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from harness_hookspecs.errors import CodecError
 from harness_hookspecs.executor import Compile, Outcome, RoleCall, StageInput
@@ -11,6 +11,14 @@ from harness_hookspecs.kit import codec
 from harness_hookspecs.value import thaw
 
 __all__ = ["asked", "begun", "checked", "is_of_planning", "proposed"]
+
+Form = Literal["plan", "sketch"]
+
+_SKETCH: Final = """Write the workflow as a sketch: a JSON object whose one field "steps" is a list of steps in their
+order. Each has an id and is of one of two kinds. {"id", "uses": "ai.generate", "prompt", "inputs"} asks a model; its
+inputs are a list of "previous" (the step before) and "input.NAME" (a field of the workflow's input). {"id", "uses":
+"tool.call", "tool", "inputs"} calls a tool; its inputs give each argument. The last step gives the output; everything
+else is added."""
 
 _OF_FINDING: Final = ("severity", "code", "path", "step", "message", "hint")
 
@@ -33,15 +41,25 @@ def is_of_planning(name: str) -> bool:
     return name.startswith(("plan.", "check."))
 
 
-def asked(prefix: str, planning: Mapping[str, Any], definition: Any) -> RoleCall | Compile:
+def asked(prefix: str, planning: Mapping[str, Any], definition: Any, form: Form = "plan") -> RoleCall | Compile:
     """The planner's next round, or the check of what it wrote."""
     number = planning["round"]
     if "document" in planning:
-        return Compile(request_id=f"{prefix}check.{number}", document=planning["document"], definition=definition)
-    task = {"kind": "plan", "workflowSnapshot": thaw(definition), "input": planning["input"]}
+        name, document = f"{prefix}check.{number}", planning["document"]
+        return Compile(request_id=name, document=document, form=form, definition=definition)
+    task = {"kind": "plan", "workflowSnapshot": _told_of(definition, form), "input": planning["input"]}
     if number > 1:
         task["outerLoopContext"] = _outer(planning, definition)
     return RoleCall(request_id=f"{prefix}plan.{number}", role="planner", task=task)
+
+
+def _told_of(definition: Any, form: Form) -> Any:
+    """The definition as its planner is given it: who is to write a sketch is told what that is."""
+    snapshot = thaw(definition)
+    if form == "sketch":
+        said = [text for text in (snapshot["planner"].get("system"), _SKETCH) if text]
+        snapshot["planner"] = {**snapshot["planner"], "system": "\n\n".join(said)}
+    return snapshot
 
 
 def _outer(planning: Mapping[str, Any], definition: Any) -> dict[str, Any]:

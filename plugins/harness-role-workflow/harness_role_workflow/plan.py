@@ -16,7 +16,6 @@ from harness_hookspecs.role import PlanTask, RoleContext
 from harness_hookspecs.workflow import OuterLoopContext, PlanFinding, WorkflowDefinitionSnapshot
 
 from .asking import asked_once, said
-from .plan_schema import plan_schema
 from .prompt import prompt_parts, prompt_text, system_texts
 from .settings import WorkflowRoleSettings
 
@@ -28,8 +27,7 @@ _NOT_FOR_THE_MODEL: Final = frozenset({"definitionHash", "planner", "workers", "
 def plan(task: PlanTask, ctx: RoleContext, settings: WorkflowRoleSettings) -> dict[str, Any]:
     """Ask for a workflow, once more when what is answered is no JSON object.
 
-    The answer is constrained by the schema of the context; without one, by that of any workflow which names no other
-    tools and models than the definition does.
+    The answer is constrained by the schema of the context, which is the host's; without one, by none.
 
     Returns:
         The document.
@@ -42,10 +40,10 @@ def plan(task: PlanTask, ctx: RoleContext, settings: WorkflowRoleSettings) -> di
     parts = prompt_parts("planner", system=system_texts(ctx, snapshot.planner.system), tools=ctx.tools)
     question = "\n\n".join(f"{heading}\n{body}" for heading, body in _blocks(task, snapshot))
     messages: list[Message] = [said("system", prompt_text(parts)), said("user", question)]
-    schema = ctx.response_schema or plan_schema(snapshot)
+    schema = None if ctx.response_schema is None else dict(ctx.response_schema)
     error = None
     for _ in range(settings.equal_failures):
-        answer = asked_once(ChatInput(messages=tuple(messages), response_schema=dict(schema)), ctx)
+        answer = asked_once(ChatInput(messages=tuple(messages), response_schema=schema), ctx)
         try:
             document, stripped = codec.lenient_object(answer.text)
         except CodecError as broken:
