@@ -75,6 +75,7 @@ class StagePlan:
     definition: Any = None  # of the workflow that its plans are for, in wire form
     goal: Literal["run", "plan"] = "run"  # plan: the plan is registered, and not run
     plan_form: Literal["plan", "sketch"] = "plan"  # what its planner writes
+    slots: Mapping[str, str] = {}  # model that the definition's plans may name -> who answers
     workflows: tuple[Any, ...] = ()  # the definitions that an orchestration may use, in wire form
 
 

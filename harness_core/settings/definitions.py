@@ -14,8 +14,10 @@ __all__ = ["PlannerOf", "Slot", "WorkersOf", "WorkflowDefinition"]
 
 
 class Slot(Settings):
-    """A model that plans of the workflow may name; it is called like its entry in models.yaml."""
+    """A model that plans of the workflow may name: who answers is its ``bind``, else the entry of models.yaml that is
+    called as it is, else the model of the stage."""
 
+    bind: Name | None = Field(None, description="The entry of models.yaml that answers.")
     capabilities: tuple[Name, ...] = Field((), description="What it must be able to do.")
     description: str | None = Field(None, description="What it is for, as the planner is told it.")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
-from harness_core.kernel.definition import StagePlan
-from harness_core.settings.definitions import WorkflowDefinition
+from harness_core.kernel.definition import ModelPlan, StagePlan
+from harness_core.settings.definitions import Slot, WorkflowDefinition
 from harness_core.settings.stages import Stage
 from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.kit.canonical import digest
@@ -47,7 +47,8 @@ def tools_of_workflows(config: EffectiveConfig) -> list[tuple[str, Sequence[str]
 
 def slots_wanted(config: EffectiveConfig) -> set[str]:
     """The models that plans and definitions of workflows name, as far as there are such models."""
-    named = [slot for one in config.stages.workflows.values() for slot in one.models]
+    defined = config.stages.workflows.values()
+    named = [slot.bind or name for one in defined for name, slot in one.models.items()]
     named += [slot for stage in config.stages.stages.values() for slot in slots_of(stage.plan)]
     return {slot for slot in named if slot in config.models.models}
 
@@ -56,7 +57,8 @@ def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -
     """The parts of a session with the workflows that its stages may begin, and what those sessions run with.
 
     Raises:
-        ConfigError: ``config.no_workflow``: a stage names one that is none; or as :func:`snapshot_wire`.
+        ConfigError: ``config.no_workflow``: a stage names one that is none; ``config.no_model``: nobody
+            fits a model that one names; ``config.tool_not_allowed``.
     """
     stages = dict(parts.definition.stages)
     for name, stage in config.stages.stages.items():
@@ -66,13 +68,18 @@ def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -
     if not orchestrating:
         return attrs.evolve(parts, definition=attrs.evolve(parts.definition, stages=stages))
     executor, artifact = RUNS_PLANS
+    slots: dict[tuple[str, str], Mapping[str, str]] = {}
     for name, stage in orchestrating.items():
         found = tuple(_workflows(name, stage, parts, config))
         stages[name] = attrs.evolve(stages[name], workflows=found)
+        for one in found:
+            of = one["workflowId"]
+            slots[name, of] = _bound(of, one["modelSlots"], config, stages[name].model)
     executors = {**parts.definition.executors, executor: built.get(Need("executor", executor))}
     return attrs.evolve(
         parts,
         definition=attrs.evolve(parts.definition, stages=stages, executors=executors),
+        slots=slots,
         sketched=frozenset(n for n, one in config.stages.workflows.items() if one.planner.form == "sketch"),
         artifacts={**parts.artifacts, artifact: built.get(Need("artifact", artifact))},
     )
@@ -84,20 +91,45 @@ def _orchestrating(config: EffectiveConfig) -> dict[str, Stage]:
 
 
 def _workflows(name: str, stage: Stage, parts: SessionParts, config: EffectiveConfig) -> Iterator[dict[str, Any]]:
-    defined, default = config.stages.workflows, parts.definition.stages[name].model.name
+    defined, default = config.stages.workflows, parts.definition.stages[name].model
     where = config.origin(("stages", name, "workflows")).text()
     for one in defined if stage.workflows is None else stage.workflows:
         yield _snapshot(one, parts, config, default=default, where=where)
 
 
-def _snapshot(name: str, parts: SessionParts, config: EffectiveConfig, *, default: str, where: str) -> dict[str, Any]:
+def _snapshot(
+    name: str, parts: SessionParts, config: EffectiveConfig, *, default: ModelPlan, where: str
+) -> dict[str, Any]:
     """A workflow that a stage names at that place."""
-    defined, models = config.stages.workflows, config.models.models
+    defined = config.stages.workflows
     if name not in defined:
         known = ", ".join(defined) or "none"
         raise ConfigError(f"there is no workflow {name}; workflows: {known}", code="config.no_workflow", where=where)
-    at = _where(config, name)
-    return snapshot_wire(name, defined[name], parts.toolbox, models=models, default=default, where=at)
+    _bound(name, defined[name].models, config, default)
+    return snapshot_wire(name, defined[name], parts.toolbox, default=default.name)
+
+
+def _bound(name: str, slots: Iterable[str], config: EffectiveConfig, default: ModelPlan) -> dict[str, str]:
+    """Who answers for each model that plans of the workflow may name.
+
+    Raises:
+        ConfigError: ``config.no_model``: who should is none, or cannot do what the workflow asks for.
+    """
+    found, said = {}, config.stages.workflows[name].models
+    for slot in slots:
+        asked = said.get(slot, Slot())
+        entry = asked.bind or (slot if slot in config.models.models else default.name)
+        known = config.models.models.get(entry)
+        lacking = [one for one in asked.capabilities if known is None or one not in known.capabilities]
+        if known is None or lacking:
+            why = "there is no such model" if known is None else f"it cannot do {', '.join(lacking)}"
+            models = ", ".join(config.models.models) or "none"
+            message = f"workflow {name} has the model {slot}, for which {entry} would answer; {why}; models: {models}"
+            hint = "name one that fits under bind"
+            where = _where(config, name, "models", slot)
+            raise ConfigError(message, code="config.no_model", where=where, hint=hint)
+        found[slot] = entry
+    return found
 
 
 def _planned(plan: StagePlan, workflow: str, parts: SessionParts, config: EffectiveConfig) -> StagePlan:
@@ -105,7 +137,7 @@ def _planned(plan: StagePlan, workflow: str, parts: SessionParts, config: Effect
     and the workflow names none that it does not allow: the planner would be told of what no plan may use.
     """
     where = config.origin(("stages", plan.name, "workflow")).text()
-    snapshot = _snapshot(workflow, parts, config, default=plan.model.name, where=where)
+    snapshot = _snapshot(workflow, parts, config, default=plan.model, where=where)
     tools, allowed = snapshot["permissions"]["tools"], parts.toolbox.named(plan.allowed_tools)
     missing = [name for name in tools if name not in allowed]
     if missing:
@@ -118,7 +150,10 @@ def _planned(plan: StagePlan, workflow: str, parts: SessionParts, config: Effect
         )
     told = snapshot["workers"].get("system") or plan.system
     form = config.stages.workflows[workflow].planner.form
-    return attrs.evolve(plan, definition=snapshot, plan_form=form, allowed_tools=tuple(tools), system=told)
+    slots = _bound(workflow, snapshot["modelSlots"], config, plan.model)
+    return attrs.evolve(
+        plan, definition=snapshot, plan_form=form, slots=slots, allowed_tools=tuple(tools), system=told
+    )
 
 
 def _where(config: EffectiveConfig, name: str, *key: str) -> str:
@@ -126,7 +161,7 @@ def _where(config: EffectiveConfig, name: str, *key: str) -> str:
 
 
 def snapshot_wire(
-    name: str, definition: WorkflowDefinition, toolbox: Toolbox, *, models: Mapping[str, Any], default: str, where: str
+    name: str, definition: WorkflowDefinition, toolbox: Toolbox, *, default: str
 ) -> dict[str, Any]:
     """The wire form of its ``WorkflowDefinitionSnapshot``.
 
@@ -134,19 +169,10 @@ def snapshot_wire(
         name: The workflow.
         definition: What the configuration says of it.
         toolbox: The tools that there are; each is named with the hash of its schema.
-        models: The models that there are, by name.
         default: The model where it names none.
-        where: The place where it stands, for errors.
-
-    Raises:
-        ConfigError: ``config.no_model``: a model it names is none.
     """
-    unknown = [slot for slot in definition.models if slot not in models]
-    if unknown:
-        known = ", ".join(models) or "none"
-        message = f"workflow {name} names the model {unknown[0]}, which is none; models: {known}"
-        raise ConfigError(message, code="config.no_model", where=where)
-    slots = {name: slot.model_dump(mode="json", exclude_none=True) for name, slot in definition.models.items()}
+    told_of: dict[str, Any] = {"mode": "json", "exclude_none": True, "exclude": {"bind"}}
+    slots = {name: slot.model_dump(**told_of) for name, slot in definition.models.items()}
     slots = slots or {default: {"capabilities": []}}
     tools, planner = toolbox.named(definition.tools), definition.planner
     told = {} if planner.system is None else {"system": planner.system}

@@ -93,12 +93,13 @@ class BoundModel:
         tools: Mapping[str, Tool],
         routing: tuple[str, str, int],
         params: Mapping[str, Any],
+        slot: str | None = None,
     ) -> None:
         self._entry, self._recorder = entry, recorder
         self._ports, self._redactor, self._cancel = services.ports, services.redactor, services.late_cancel
         self._tools, self._routing, self._on_chunk = tools, routing, services.on_chunk
         self._active, self._recorded_error = services.active, services.recorded
-        self.slot_id = entry.name
+        self.slot_id = slot or entry.name
         self.provider = entry.provider_name
         self.model_id = entry.model_id
         self.capabilities: Sequence[str] = entry.capabilities

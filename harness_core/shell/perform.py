@@ -284,9 +284,14 @@ class Performer:
         )
 
     def _slots(self, visit: Visit, stage: StagePlan, own: Mapping[str, Any]) -> dict[str, Slot]:
-        """The models that a step may name beside its stage's."""
-        others = [entry for name, entry in self.parts.models.items() if name != stage.model.name]
-        return {one.name: Slot(one, {**self._seed(visit, one), **one.params, **own}) for one in others}
+        """The models that a step may name beside its stage's: all there are, and what a workflow calls them."""
+        named = {**{name: name for name in self.parts.models}, **stage.slots}
+        models = {name: self.parts.models.get(entry) for name, entry in sorted(named.items())}
+        return {
+            name: Slot(one, {**self._seed(visit, one), **one.params, **own})
+            for name, one in models.items()
+            if one is not None and (name, one.name) != (stage.model.name, stage.model.name)
+        }
 
     def _earlier(self, request: OpenRequest, visit: Visit) -> Earlier:
         if request.place not in visit.repaired:

@@ -393,6 +393,7 @@ def _bound_model(setup: RoleCallSetup, services: Services, recorder: RoleCallRec
         tools=setup.site.tools,
         routing=(setup.site.persona, setup.site.stage, setup.attempt),
         params=setup.params,
+        slot=setup.slot,
     )
 
 

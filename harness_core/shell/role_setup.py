@@ -66,6 +66,7 @@ class RoleCallSetup:
     rules: Rules
     engines: Engines | None = None
     slots: Mapping[str, Slot] = {}
+    slot: str | None = None  # what a plan calls the model
     plan_schema: Callable[[Any], Mapping[str, Any] | None] | None = None  # of what a planner writes for a definition
     earlier: Earlier = attrs.field(factory=dict)  # results that a repaired run of code is given again
 
@@ -88,10 +89,8 @@ class RoleCallSetup:
 
     def _asking(self, name: str | None, *, begun: bool) -> RoleCallSetup:
         """The same with the model of that name: no other one answers for it, whose words would pass for its own."""
-        if name is None or name == self.model.name:
-            return self
-        slot = self.slots.get(name)
-        if slot is None and begun:
+        slot = None if name is None else self.slots.get(name)
+        if name is None or (slot is None and (begun or name == self.model.name)):
             return self
         if slot is None:
             known = ", ".join(sorted({self.model.name, *self.slots}))
@@ -100,7 +99,7 @@ class RoleCallSetup:
                 code="role.no_model",
                 hint=f"put {name} back into models.yaml, or run a plan that names another one",
             )
-        return attrs.evolve(self, model=slot.model, params=slot.params)
+        return attrs.evolve(self, slot=name, model=slot.model, params=slot.params)
 
     def run_by(self, task: RoleTask) -> dict[str, str]:
         """What runs a step that asks no model, as its manifest names it; nothing where nothing does."""

@@ -64,5 +64,6 @@ class SessionParts:
     parallel_tools: int
     engines: Engines | None = None
     failures: tuple[Mapping[str, Any], ...] = ()
+    slots: Mapping[tuple[str, str], Mapping[str, str]] = {}  # stage and workflow -> who answers for its models
     sketched: frozenset[str] = frozenset()  # the workflows whose planners write sketches
     plans: PlanSite | None = None  # what plans are checked against; absent where nothing runs

@@ -130,10 +130,11 @@ def surroundings_of(
         name: KnownTool(tool.spec, tool.tier, tool.schema_hash, site.built_by.get(tool.set_name, tool.set_name))
         for name, tool in parts.toolbox.allowed(stage.allowed_tools, stage.model.capabilities).items()
     }
+    slots = {**{name: name for name in site.models}, **stage.slots}
     dotted = {name: name.replace(".", "_") for name in _permitted(plan, "tools")}
     return Surroundings(
         rules=parts.definition.rules,
-        models={name: KnownModel(provider, behind) for name, (provider, behind) in site.models.items()},
+        models={name: KnownModel(*site.models[entry]) for name, entry in slots.items() if entry in site.models},
         tools={**tools, **{name: tools[plain] for name, plain in dotted.items() if plain in tools}},
         engines=site.engines,
         engine=site.engine,

@@ -57,6 +57,7 @@ def workflow_parts(parts: SessionParts, spec: Mapping[str, Any]) -> SessionParts
         plan=spec.get("plan"),
         definition=workflow,
         goal="plan" if spec["goal"] == "plan" else "run",
+        slots=parts.slots.get((spec["stage"], name), {}),
         plan_form="sketch" if name in parts.sketched else "plan",
         workflows=(),
     )

@@ -340,7 +340,7 @@ def test_each_log_verifies_and_a_family_is_pruned_together(play: Any) -> None:
     ("stages", "code"),
     [
         (lead(workflows=["jbos"]), "config.no_workflow"),
-        ({**lead(), "workflows": {"jobs": {"models": {"nobody": {}}}}}, "config.no_model"),
+        ({**lead(), "workflows": {"jobs": {"models": {"nobody": {"capabilities": ["vision"]}}}}}, "config.no_model"),
     ],
 )
 def test_a_stage_that_cannot_orchestrate_says_why_before_anything_runs(play: Any, stages: Any, code: str) -> None:

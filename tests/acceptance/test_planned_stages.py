@@ -84,7 +84,8 @@ def test_what_is_no_plan_is_not_registered(play: Any, answer: Any) -> None:
         (stages(plan=dict(PLAN)), "config.two_plans", "not both"),
         (stages(workflow=None), "config.no_plan", "neither a plan nor a workflow"),
         (stages(allowed_tools=["effects_pure"]), "config.tool_not_allowed", "effects_keyed"),
-        (stages({"models": {"nobody": {}}}), "config.no_model", "nobody"),
+        (stages({"models": {"fast": {"bind": "nobody"}}}), "config.no_model", "there is no such model"),
+        (stages({"models": {"fast": {"capabilities": ["vision"]}}}), "config.no_model", "cannot do vision"),
     ],
 )
 def test_a_stage_whose_plan_nobody_can_write_says_why_before_anything_runs(
@@ -115,4 +116,20 @@ def test_the_planner_is_held_to_the_schema_of_who_checks_its_plan_in_the_form_th
     valid = jsonschema.Draft202012Validator(asked["response_schema"]).is_valid
     assert valid(document)
     assert not valid(BROKEN)
+    replays_in_all_ways(session, ended)
+
+
+@pytest.mark.req("A-21")
+@pytest.mark.parametrize(("slot", "answers"), [({"bind": "other"}, "other"), ({}, "scripted")])
+def test_a_plan_names_a_model_by_its_own_word_and_the_definition_says_who_answers(
+    play: Any, slot: Any, answers: str
+) -> None:
+    step = {**PLAN["steps"][0], "with": {"model": "fast", "prompt": "Do {{ input.note }} now."}}
+    plan = {**PLAN, "permissions": {"models": ["fast"], "tools": []}, "steps": [step]}
+    models = scripted_models("other")
+    session, ended = run(play, planner(plan), DONE, stages=stages({"models": {"fast": slot}}), models=models)
+    assert ended["status"] == "completed", ended["failure"]
+    started = session.payloads("harness.session.started")[-1]["manifestHash"]
+    manifest = json.loads(session.host.artifact(f"artifact://sha256-{started}"))
+    assert (manifest["slot"], manifest["modelId"]) == ("fast", answers)
     replays_in_all_ways(session, ended)
