@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, field_validator
 from harness_hookspecs.value import FrozenDict, JsonObject, Table
 
 from .base import OK, Glob, Name, Seconds, Settings, Tokens
-from .definitions import WorkflowDefinition
+from .definitions import WORKFLOW_NAME, WorkflowDefinition
 
 __all__ = [
     "RESERVED",
@@ -40,6 +40,13 @@ def _stage_name(name: str) -> str:
     return name
 
 
+def _workflow_name(name: str) -> str:
+    if not re.fullmatch(WORKFLOW_NAME, name):
+        raise ValueError(f'"{name}" is not a workflow name: a lower-case letter, then such letters, digits, ., _ and -')
+    return name
+
+
+WorkflowName = Annotated[str, AfterValidator(_workflow_name)]
 StageName = Annotated[str, AfterValidator(_stage_name)]
 Targets = Name | tuple[Name, ...]
 Requirement = Literal["required", "deny", "policy"]
@@ -224,8 +231,10 @@ class StagesSettings(Settings):
         description="The stages by name; absent: one stage `main` that answers.",
         json_schema_extra={**OK, "propertyNames": {"pattern": f"^{STAGE_NAME}$"}},
     )
-    workflows: Table[WorkflowDefinition] = Field(
-        {}, description="Workflows that may be planned and run, by name."
+    workflows: Annotated[Mapping[WorkflowName, WorkflowDefinition], AfterValidator(FrozenDict)] = Field(
+        {},
+        description="Workflows that may be planned and run, by name.",
+        json_schema_extra={"propertyNames": {"pattern": f"^{WORKFLOW_NAME}$"}},
     )
     roles: Table[Persona] = Field({}, description="Personas by name.", json_schema_extra=OK)
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
+from pydantic.alias_generators import to_camel
 
 from harness_core.kernel.definition import ModelPlan, StagePlan
+from harness_core.settings.base import Settings
 from harness_core.settings.definitions import Slot, WorkflowDefinition
 from harness_core.settings.stages import Stage
 from harness_hookspecs.errors import ConfigError
@@ -182,12 +184,23 @@ def snapshot_wire(
         "inputSchema": thaw(definition.input),
         "outputSchema": thaw(definition.output),
         "modelSlots": slots,
-        "permissions": {"models": sorted(slots), "tools": sorted(tools)},
+        "permissions": {"models": sorted(slots), "tools": sorted(tools), **_wire(definition.permissions)},
         "planner": {"maxRepairs": planner.max_repairs, **told},
         "workers": definition.workers.model_dump(mode="json", exclude_none=True),
-        "memory": [],
-        "limits": {},
+        "memory": [_wire(one) for one in definition.memory],
+        "limits": _wire(definition.limits),
     }
+    if definition.bash is not None:
+        wire["bash"] = _wire(definition.bash)
     if definition.description is not None:
         wire["description"] = definition.description
     return {**wire, "definitionHash": digest(wire), "tools": [tool.reference() for tool in tools.values()]}
+
+
+def _wire(settings: Settings) -> dict[str, Any]:
+    """The settings as the wire has them."""
+    return _in_camel_case(settings.model_dump(mode="json", exclude_none=True))
+
+
+def _in_camel_case(value: dict[str, Any]) -> dict[str, Any]:
+    return {to_camel(key): _in_camel_case(one) if isinstance(one, dict) else one for key, one in value.items()}

@@ -81,6 +81,7 @@ def test_what_is_no_plan_is_not_registered(play: Any, answer: Any) -> None:
     ("written", "code", "said"),
     [
         (stages(workflow="jbos"), "config.unknown_name", 'no workflow "jbos"'),
+        ({**stages(), "workflows": {"Jobs of ours": JOBS}}, "config.invalid", "is not a workflow name"),
         (stages(plan=dict(PLAN)), "config.two_plans", "not both"),
         (stages(workflow=None), "config.no_plan", "neither a plan nor a workflow"),
         (stages(allowed_tools=["effects_pure"]), "config.tool_not_allowed", "effects_keyed"),
@@ -133,3 +134,39 @@ def test_a_plan_names_a_model_by_its_own_word_and_the_definition_says_who_answer
     manifest = json.loads(session.host.artifact(f"artifact://sha256-{started}"))
     assert (manifest["slot"], manifest["modelId"]) == ("fast", answers)
     replays_in_all_ways(session, ended)
+
+
+@pytest.mark.parametrize(
+    ("block", "finding"),
+    [
+        ({"permissions": {"max_tier": "T1"}}, "bind.tier_exceeded"),
+        ({"limits": {"max_step_executions": 1}}, "limits.too_many_executions"),
+    ],
+)
+def test_a_definition_says_how_far_its_plans_may_go(play: Any, block: Any, finding: str) -> None:
+    twice = {**PLAN, "steps": [*PLAN["steps"], {**PLAN["steps"][0], "id": "again"}]}
+    session, ended = run(play, planner(twice), stages=stages({"planner": {"max_repairs": 0}, **block}))
+    assert ended["status"] == "failed"
+    [failed] = session.payloads("compile.failed")
+    assert finding in {one["code"] for one in failed["findings"]}, failed
+
+
+MEMORY = {"memory": [{"path": "/memory/notes", "mode": "ro", "purpose": "Notes.", "store_id": "n"}]}
+
+
+def test_the_blocks_of_a_definition_stand_in_what_its_planner_is_handed_and_in_its_hash(play: Any) -> None:
+    network = {"allow": ["https://example.org/"], "methods": ["GET"]}
+    bash = {"languages": ["python"], "timeout_ms": 500, "network": network}
+    hashes = set()
+    for block in ({}, {"bash": bash}, {"permissions": {"secrets": ["token"]}}, {"limits": {"max_tokens": 9}}, MEMORY):
+        session, ended = run(play, planner(), DONE, stages=stages(block))
+        assert ended["status"] == "completed", ended["failure"]
+        asked = session.payloads("role.requested")[0]
+        snapshot = json.loads(session.host.artifact(f"artifact://sha256-{asked['task_ref']}"))["workflowSnapshot"]
+        hashes.add(snapshot["definitionHash"])
+        if block is MEMORY:
+            assert snapshot["memory"] == [{"path": "/memory/notes", "mode": "ro", "purpose": "Notes.", "storeId": "n"}]
+        if "bash" in block:
+            assert snapshot["bash"]["timeoutMs"] == 500
+            assert snapshot["bash"]["network"]["denyPrivateRanges"] is True
+    assert len(hashes) == 5
