@@ -38,7 +38,7 @@ from .ports import NoThread
 from .recorder import RoleCallRecorder
 from .role_context import CallContextOfRole, Durability
 from .role_setup import BoundRole, RoleCallSetup
-from .role_task import answer_schema, asks_model, limits_of, manifest_fields, output_of, place_of, task_of
+from .role_task import answer_schema, asks_model, limits_of, manifest_fields, output_of, place_of, step_of, task_of
 from .services import Services
 
 __all__ = ["run_role"]
@@ -309,18 +309,9 @@ class _RoleCall:
                 started["parentRunId"] = setup.parent_id
             facts.append(recorder.fact("harness.session.started", started))
         if isinstance(self._task, ExecuteStepTask) and not recorder.journal.step_started:
-            facts.append(recorder.fact("harness.execute_step.started", self._step(self._task)))
+            facts.append(recorder.fact("harness.execute_step.started", step_of(self._task, setup.session_id)))
         recorder.open(facts, {manifest.manifest_hash: manifest.content}, manifest.wire)
         return broken
-
-    def _step(self, task: ExecuteStepTask) -> dict[str, Any]:
-        return {
-            "runId": self._setup.session_id,
-            "stepId": task.step.id,
-            "uses": task.step.uses,
-            "stepPath": task.step_context.step_path,
-            "visitIndex": task.step_context.visit_index,
-        }
 
     def _manifest(
         self, role: BoundRole, delegated_by: BoundRole | None
@@ -370,7 +361,7 @@ class _RoleCall:
         results, blobs = recorder.drain()
         closing = list(results)
         if isinstance(self._task, ExecuteStepTask):
-            succeeded = {**self._step(self._task), "outputRef": output_ref}
+            succeeded = {**step_of(self._task, self._setup.session_id), "outputRef": output_ref}
             closing.append(recorder.fact("harness.execute_step.succeeded", succeeded))
         completed = {
             "runId": self._setup.session_id,

@@ -39,6 +39,7 @@ __all__ = [
     "output_of",
     "place_of",
     "slot_of",
+    "step_of",
     "task_of",
     "tools_of",
 ]
@@ -113,6 +114,17 @@ def place_of(task: RoleTask, request: OpenRequest) -> Place:
     if isinstance(task, FixStepTask):
         return Place(request.step_path or task.step.id, request.visit_index)
     return Place(request.step_path, request.visit_index)
+
+
+def step_of(task: ExecuteStepTask, run_id: str) -> dict[str, Any]:
+    """What the events of a step have in common."""
+    return {
+        "runId": run_id,
+        "stepId": task.step.id,
+        "uses": task.step.uses,
+        "stepPath": task.step_context.step_path,
+        "visitIndex": task.step_context.visit_index,
+    }
 
 
 def asks_model(task: RoleTask) -> bool:
