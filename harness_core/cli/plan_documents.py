@@ -9,7 +9,7 @@ from pydantic import Field
 from .documents import Document
 from .session_documents import schemas_of
 
-__all__ = ["DOCUMENTS", "PlanCheck", "schemas"]
+__all__ = ["DOCUMENTS", "PlanCheck", "WorkflowVersion", "Workflows", "schemas"]
 
 
 class PlanFinding(Document):
@@ -37,7 +37,48 @@ class PlanCheck(Document):
     plan: dict[str, Any] | None = Field(description="The plan; of a sketch, what was made of it.")
 
 
-DOCUMENTS: tuple[type[Document], ...] = (PlanCheck,)
+class VersionSession(Document):
+    """A session that registered a version: it ran it, or planned it only."""
+
+    id: str = Field(description="The session.")
+    status: str = Field(description="Its state.")
+    created_at: str = Field(description="When it began, UTC.")
+
+
+class VersionItem(Document):
+    """A plan that was registered."""
+
+    workflow_version_id: str = Field(description="wfv_ and 32 digits; the same plan has the same id anywhere.")
+    workflow: str = Field(description="The workflow's name, as the plan says it.")
+    steps: int = Field(description="How many steps it has, those of branches not counted.")
+    sessions: list[VersionSession] = Field(description="Where it was registered, the newest first.")
+
+
+class DefinedWorkflow(Document):
+    """A workflow that the project defines."""
+
+    name: str = Field(description="Its name.")
+    description: str | None = Field(description="What it is for.")
+
+
+class Workflows(Document):
+    """The workflows of a project, and the plans that its sessions registered."""
+
+    schema_: Literal["harness.workflows/1"] = Field(alias="schema")
+    workflows: list[DefinedWorkflow] = Field(description="What is defined in stages.yaml.")
+    versions: list[VersionItem] = Field(description="The plans, the newest first.")
+
+
+class WorkflowVersion(VersionItem):
+    """A registered plan, whole."""
+
+    schema_: Literal["harness.workflow_version/1"] = Field(alias="schema")
+    max_step_executions: int | None = Field(description="How many executions of steps it takes at most.")
+    plan: dict[str, Any] = Field(description="The plan.")
+    lock: dict[str, Any] = Field(description="What it was checked against when it was last registered.")
+
+
+DOCUMENTS: tuple[type[Document], ...] = (PlanCheck, Workflows, WorkflowVersion)
 
 
 def schemas() -> dict[str, dict[str, Any]]:

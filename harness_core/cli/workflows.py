@@ -1,19 +1,31 @@
-"""``harness workflows``: a plan in a file in, what is wrong with it or its id out."""
+"""``harness workflows``: a workflow, a version or a plan in a file in, a session of it or what it is out."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from harness_hookspecs.errors import CodecError
+from harness_hookspecs.kit.codec import loads
+from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.kit.render import escape_line
 
 from .errors import exit_of_code
-from .hosting import open_host, usage_error
-from .output import emit, fitted, json_option
+from .hosting import budget_of, open_host, settings_of, usage_error
+from .noun import NounGroup
+from .numbers import Whole, minute
+from .output import emit, fitted, json_option, tabled, wants_json
+from .run import budget_option, follow, on_ask_option, set_option, yolo_of, yolo_options
+from .session_text import short
+
+if TYPE_CHECKING:
+    from harness_core.shell.host import Host
+
+    from .progress import Progress
 
 __all__ = ["workflows"]
 
@@ -21,12 +33,134 @@ _READ_BYTES: Final = 2 * 1024 * 1024
 """Of a file no more is read: a plan has at most half of it, and the check says so of what is longer."""
 
 
-@click.group()
+@click.group(cls=NounGroup, default="list")
 def workflows() -> None:
-    """Check plans of workflows.
+    """List, plan, check, run and show workflows.
 
-    A plan is a document of steps that a model or a person wrote; a stage whose executor is workflow runs one.
+    A workflow is defined in stages.yaml; a plan is a document of steps that a model or a person wrote for it. One that
+    was checked and registered is a version, and runs as often as you like.
     """
+
+
+@workflows.command("list")
+@json_option
+@click.pass_context
+def list_workflows(ctx: click.Context) -> None:
+    """List the workflows of this project, and the versions that its sessions registered."""
+    with open_host(ctx) as host:
+        document = host.workflows()
+    emit(ctx, document, _listed)
+
+
+def _listed(document: Mapping[str, Any]) -> str:
+    defined = [(one["name"], one["description"] or "") for one in document["workflows"]]
+    versions = [
+        (one["workflow_version_id"], one["workflow"], str(one["steps"]), str(len(one["sessions"])))
+        for one in document["versions"]
+    ]
+    parts = [tabled(("workflow", "what it is for"), defined)] if defined else []
+    parts += [tabled(("version", "workflow", "steps", "sessions"), versions)] if versions else []
+    return "\n\n".join(parts) or "no workflows: stages.yaml defines them under workflows"
+
+
+@workflows.command()
+@click.argument("version")
+@click.option("--source", is_flag=True, help="Print the plan alone, in its canonical form.")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, version: str, *, source: bool) -> None:
+    """Show a registered plan: its steps, what it was checked against, where it ran.
+
+    VERSION is its id or the beginning of it.
+    """
+    from harness_hookspecs.kit.canonical import canonical
+
+    with open_host(ctx) as host:
+        document = host.workflow_version(version)
+    if source and not wants_json(ctx):
+        click.echo(canonical(thaw(document["plan"])).decode())
+        return
+    emit(ctx, document, _shown)
+
+
+def _shown(document: Mapping[str, Any]) -> str:
+    plan = document["plan"]
+    rows = [
+        (step["id"], step["uses"], ", ".join(step.get("needs", ())) or "-", _what(step)) for step in plan["steps"]
+    ]
+    sessions = [(short(one["id"]), minute(one["created_at"]), one["status"]) for one in document["sessions"]]
+    return "\n\n".join(
+        [
+            escape_line(f"{document['workflow']}  {document['workflow_version_id']}"),
+            tabled(("step", "uses", "needs", "what"), rows),
+            tabled(("session", "created (UTC)", "status"), sessions),
+        ]
+    )
+
+
+def _what(step: Mapping[str, Any]) -> str:
+    """In a few words what a step does."""
+    said = step["with"]
+    if step["uses"] == "decision":
+        return f"{len(said['cases'])} cases, else {said['default']}"
+    for key in ("tool", "prompt", "items", "event", "language"):
+        if key in said:
+            return str(said[key])
+    return f"{said['durationMs']} ms" if "durationMs" in said else "-"
+
+
+def _running(command: Callable[..., int]) -> Callable[..., int]:
+    """The options of whoever begins a session."""
+    given = click.option(
+        "--input", "given", metavar="FILE|-", required=True, type=click.Path(path_type=Path), help="The input, as JSON."
+    )
+    seed = click.option("--seed", type=Whole(0, 2**32 - 1), metavar="N", help="Seed of the replies; else one is drawn.")
+    asking = on_ask_option("what run.on_ask says")
+    return given(set_option(asking(yolo_options(budget_option(seed(json_option(click.pass_context(command))))))))
+
+
+@workflows.command()
+@click.argument("name")
+@_running
+def plan(ctx: click.Context, /, name: str, **given: Any) -> int:
+    """Have a workflow planned for an input; the version that comes of it is printed, and nothing of it runs.
+
+    Exits: 0 registered, 1 not planned, else as for run.
+    """
+    return _begin(ctx, name, "plan", given)
+
+
+@workflows.command()
+@click.argument("name", metavar="VERSION|NAME")
+@_running
+def run(ctx: click.Context, /, name: str, **given: Any) -> int:
+    """Run a version on an input, or plan a workflow for it and run the plan.
+
+    VERSION is its id or the beginning of it. Exits as for run.
+    """
+    return _begin(ctx, name, "run", given)
+
+
+def _begin(ctx: click.Context, name: str, goal: str, given: Mapping[str, Any]) -> int:
+    begin: dict[str, Any] = {
+        "budget": budget_of(given["budget"]),
+        "yolo": yolo_of(yolo=given["yolo"], destructive=given["yolo_destructive"]),
+        "seed": given["seed"],
+    }
+    value = _input(given["given"])
+
+    def start(host: Host, _: Progress) -> str:
+        on_ask = given["on_ask"] or host.config.harness.run.on_ask
+        return host.start_workflow(name, value, goal=goal, on_ask=on_ask, **begin)
+
+    return follow(ctx, settings_of(given["settings"]), start)
+
+
+def _input(file: Path) -> Any:
+    try:
+        return loads(_read(file))
+    except CodecError as error:
+        raise usage_error(f"the input in {escape_line(str(file))} is no JSON document: {error.message}") from error
 
 
 @workflows.command()

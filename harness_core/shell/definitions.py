@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import attrs
@@ -24,7 +25,7 @@ from .toolbox import Toolbox
 
 __all__ = [
     "ORCHESTRATES", "RUNS_PLANS", "slots_wanted", "snapshot_wire", "tools_of_workflows", "with_workflows",
-    "workflow_needs",
+    "workflow_needs", "workflow_wire",
 ]  # fmt: skip
 
 ORCHESTRATES: Final = "orchestrate"
@@ -35,8 +36,8 @@ RUNS_PLANS: Final = ("workflow", "json")
 
 
 def workflow_needs(config: EffectiveConfig) -> list[Need]:
-    """What the sessions need that a stage begins; nothing where no stage does."""
-    if not _orchestrating(config):
+    """What the sessions of workflows need; nothing where none is defined."""
+    if not config.stages.workflows:
         return []
     executor, artifact = RUNS_PLANS
     return [Need("executor", executor, where="workflows"), Need("artifact", artifact, where="workflows")]
@@ -66,17 +67,21 @@ def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -
     for name, stage in config.stages.stages.items():
         if stage.workflow is not None:
             stages[name] = _planned(stages[name], stage.workflow, parts, config)
-    orchestrating = _orchestrating(config)
-    if not orchestrating:
-        return attrs.evolve(parts, definition=attrs.evolve(parts.definition, stages=stages))
+    if not config.stages.workflows:
+        return parts
     executor, artifact = RUNS_PLANS
     slots: dict[tuple[str, str], Mapping[str, str]] = {}
-    for name, stage in orchestrating.items():
+    for name, stage in _orchestrating(config).items():
         found = tuple(_workflows(name, stage, parts, config))
         stages[name] = attrs.evolve(stages[name], workflows=found)
         for one in found:
             of = one["workflowId"]
             slots[name, of] = _bound(of, one["modelSlots"], config, stages[name].model)
+    initial = parts.definition.initial
+    for of in config.stages.workflows:  # a session may be begun for it alone
+        with suppress(ConfigError):  # which is said when it is
+            wire = workflow_wire(of, parts, config, stage=initial)
+            slots[initial, of] = _bound(of, wire["modelSlots"], config, stages[initial].model)
     executors = {**parts.definition.executors, executor: built.get(Need("executor", executor))}
     return attrs.evolve(
         parts,
@@ -85,6 +90,16 @@ def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -
         sketched=frozenset(n for n, one in config.stages.workflows.items() if one.planner.form == "sketch"),
         artifacts={**parts.artifacts, artifact: built.get(Need("artifact", artifact))},
     )
+
+
+def workflow_wire(name: str, parts: SessionParts, config: EffectiveConfig, *, stage: str) -> dict[str, Any]:
+    """The contract of a workflow of the configuration, for a session that is begun for it in the place of that stage.
+
+    Raises:
+        ConfigError: ``config.no_model``: nobody fits a model that it names.
+    """
+    default = parts.definition.stages[stage].model
+    return _snapshot(name, parts, config, default=default, where=_where(config, name))
 
 
 def _orchestrating(config: EffectiveConfig) -> dict[str, Stage]:

@@ -101,6 +101,10 @@ def fork_command(session_id: str, point: ForkPoint, request: RunRequest, opened:
         "changes": [*changes, *plugin_changes(state, opened)],
     }
     start = start_command(session_id, request, opened)
+    workflow = state.created.get("workflow_ref")
+    if workflow is not None:  # it was begun for one, and so is the fork
+        created = {**start.created, "workflow_ref": workflow}
+        start = attrs.evolve(start, created=created, blobs={**start.blobs, workflow: store.blob(workflow)})
     digests = {digest for one in artifacts if (digest := digest_of_ref(one["ref"])) is not None}
     bodies = {digest: store.blob(digest) for digest in digests}
     return attrs.evolve(start, blobs={**bodies, **start.blobs}, forked=forked)

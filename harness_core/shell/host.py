@@ -31,6 +31,7 @@ from .posting import asked_for, inbox_row
 
 # A door costs nothing until somebody goes through it: each method imports the module that does its work.
 if TYPE_CHECKING:
+    from harness_core.kernel.state import SessionState
     from harness_hookspecs.provider import Chunk
     from harness_hookspecs.store import Head, Posted, Store, StoredEvent
 
@@ -199,6 +200,62 @@ class Host:
         self._begin(session, start_command(session_id, request, self._opened))
         return session_id
 
+    def start_workflow(
+        self,
+        name: str,
+        given: Any,
+        *,
+        goal: str = "run",
+        on_ask: str = "deny",
+        budget: Mapping[str, float] | None = None,
+        yolo: str = "off",
+        seed: int | None = None,
+        by: str | None = None,
+    ) -> str:
+        """Start a session of a workflow without waiting; returns its id once ``session.created`` is committed.
+
+        It runs the version that ``name`` is the id of, or plans the workflow of that name and, unless ``goal`` is
+        ``plan``, runs the plan. It stands in the place of the stage where sessions begin: its persona, its policy.
+
+        Raises:
+            NotFound: There is no such workflow (``workflow.unknown``) or version (``workflow.unknown_version``).
+            ValidationFailed: ``workflow.invalid_input``.
+            ConfigError: As for ``start``; ``config.goal``.
+            PluginError: Something bound is missing or broken.
+            StoreError: The log cannot be written.
+        """
+        from harness_hookspecs.kit.canonical import canonical
+
+        from .beginning import checked_request, start_command
+        from .session import OwnedSession
+        from .workflow_parts import workflow_parts
+        from .workflow_start import VERSION, begun_with, checked_goal, spec_of_version, spec_of_workflow
+
+        self.config.require_trust()
+        parts, chosen = self._parts(), checked_goal(goal, name)
+        if name.startswith(VERSION) and name not in self.config.stages.workflows:
+            spec = spec_of_version(self._version(name), given, parts, self.store)
+        else:
+            spec = spec_of_workflow(name, chosen, given, parts, self.config)
+        drawn = int.from_bytes(self._ports.random.bytes(4), "big")
+        text = canonical(given).decode()
+        request = checked_request(text, on_ask, budget, yolo, drawn if seed is None else seed, person(by))
+        session_id = self._ports.ids.uuid7()
+        session = OwnedSession(
+            session_id,
+            workflow_parts(parts, spec),
+            self._shared(),
+            on_ask=request.on_ask,
+            terminal=self._opened.terminal is not None,
+        )
+        self._begin(session, begun_with(start_command(session_id, request, self._opened), spec))
+        return session_id
+
+    def _version(self, name: str) -> Mapping[str, Any]:
+        from .workflow_versions import find_version, registered_versions
+
+        return find_version(registered_versions(self.store, self.sessions()), name)
+
     def resume(
         self,
         session_id: str,
@@ -241,7 +298,7 @@ class Host:
         limits = checked_budget(budget)
         session = OwnedSession(
             found,
-            self._parts(),
+            self._parts_of(state),
             self._shared(),
             on_ask=checked_on_ask(state.created["on_ask"] if on_ask is None else on_ask),
             terminal=self._opened.terminal is not None,
@@ -286,7 +343,7 @@ class Host:
         point = fork_point(self.store, found, at, self._opened)
         self._opened.learn_secrets(self.store, found)
         request = fork_request(point, self.store, on_ask=on_ask, budget=budget, yolo=yolo, by=person(by))
-        parts, fork_id = self._parts(), self._ports.ids.uuid7()
+        parts, fork_id = self._parts_of(point.state), self._ports.ids.uuid7()
         command = fork_command(fork_id, point, request, self._opened, self.store)
         session = OwnedSession(
             fork_id, parts, self._shared(), on_ask=request.on_ask, terminal=self._opened.terminal is not None
@@ -669,6 +726,24 @@ class Host:
 
         return views.diff(self.store, self.find(session_id), self.find(other))
 
+    def workflows(self) -> Mapping[str, Any]:
+        """The workflows that are defined, and the plans that this project's sessions registered:
+        ``harness.workflows/1``."""
+        from .workflow_versions import registered_versions, versions_document
+
+        defined = self.config.stages.workflows
+        return versions_document(self.store, defined, registered_versions(self.store, self.sessions()))
+
+    def workflow_version(self, name: str) -> Mapping[str, Any]:
+        """A plan that was registered, by its id or the beginning of it: ``harness.workflow_version/1``.
+
+        Raises:
+            NotFound: ``workflow.unknown_version``.
+        """
+        from .workflow_versions import version_document
+
+        return version_document(self.store, self._version(name))
+
     def check_plan(self, source: bytes, *, stage: str | None = None, sketch: bool = False) -> Mapping[str, Any]:
         """Check a plan (LWIR), or the sketch of one, for a stage; gives ``harness.plan_check/1`` (``check_plan``).
 
@@ -829,6 +904,17 @@ class Host:
         if self._session_parts is None:
             self._session_parts = self._opened.assembly().session_parts()
         return self._session_parts
+
+    def _parts_of(self, state: SessionState) -> SessionParts:
+        """The parts of a session that is there: of one that was begun for a workflow, those of that."""
+        ref = state.created.get("workflow_ref")
+        if ref is None:
+            return self._parts()
+        from harness_hookspecs.kit.canonical import read_canonical
+
+        from .workflow_parts import workflow_parts
+
+        return workflow_parts(self._parts(), read_canonical(self.store.blob(ref)))
 
     def _shared(self) -> SessionWorld:
         if self._world is None:

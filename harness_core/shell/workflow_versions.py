@@ -1,0 +1,101 @@
+"""The logs of a project's sessions in, the plans that were registered in them and where each ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from harness_core.kernel.projections.event import payload_of
+from harness_core.settings.problems import nearest
+from harness_hookspecs.errors import NotFound, StoreCorrupt
+from harness_hookspecs.kit.canonical import read_canonical
+from harness_hookspecs.store import Store
+
+__all__ = ["find_version", "registered_versions", "version_document", "versions_document"]
+
+_LEAST_DIGITS = 4
+"""So much of an id has to be given."""
+
+
+def registered_versions(store: Store, sessions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each version once, with the sessions that it was registered in, the newest first of both.
+
+    Every log is read to its end, with nothing of it folded. A session that was removed takes what only it had
+    registered with it; one whose log is damaged is passed over, and told of where it is read itself.
+
+    Args:
+        store: The log.
+        sessions: The documents of the sessions, the newest first.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for session in sessions:
+        for version, definition_ref in _of_session(store, session["id"]):
+            known = found.setdefault(version["workflow_version_id"], {**version, "sessions": []})
+            known.setdefault("definition_ref", definition_ref)
+            if session["id"] not in [one["id"] for one in known["sessions"]]:
+                known["sessions"].append({name: session[name] for name in ("id", "status", "created_at")})
+    return [*found.values()]
+
+
+def _of_session(store: Store, session_id: str) -> Iterator[tuple[Mapping[str, Any], str | None]]:
+    """What was registered, and the definition that it was written for."""
+    asked: dict[str, Any] = {}
+    try:
+        for event in store.read(f"session:{session_id}"):
+            if event.type == "compile.requested":
+                payload = payload_of(event)
+                asked[payload["effect_id"]] = payload.get("definition_ref")
+            elif event.type == "workflow.version_registered":
+                payload = payload_of(event)
+                yield payload, asked.get(payload["effect_id"])
+    except StoreCorrupt:
+        return
+
+
+def find_version(versions: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+    """The version of that id, of which the beginning is enough.
+
+    Raises:
+        NotFound: ``workflow.unknown_version``: there is none, or more than one.
+    """
+    known = {str(one["workflow_version_id"]): one for one in versions}
+    if name in known:
+        return known[name]
+    short = len(name) >= len("wfv_") + _LEAST_DIGITS
+    fitting = [one for one in known if short and one.startswith(name)]
+    if len(fitting) == 1:
+        return known[fitting[0]]
+    said = f"{len(fitting)} versions begin with {name}" if fitting else f"no version {name} is registered here"
+    hint = nearest(name, known) or "harness workflows lists them"
+    raise NotFound(said, code="workflow.unknown_version", hint=hint)
+
+
+def version_document(store: Store, version: Mapping[str, Any]) -> dict[str, Any]:
+    """The document ``harness.workflow_version/1``."""
+    plan = read_canonical(store.blob(version["plan_ref"]))
+    return {
+        "schema": "harness.workflow_version/1",
+        **_item(version, plan),
+        "max_step_executions": version.get("max_step_executions"),
+        "plan": plan,
+        "lock": read_canonical(store.blob(version["lock_ref"])),
+    }
+
+
+def versions_document(
+    store: Store, defined: Mapping[str, Any], versions: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The document ``harness.workflows/1``."""
+    items = [_item(one, read_canonical(store.blob(one["plan_ref"]))) for one in versions]
+    workflows = [{"name": name, "description": one.description} for name, one in defined.items()]
+    return {"schema": "harness.workflows/1", "workflows": workflows, "versions": items}
+
+
+def _item(version: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
+    """What lists say of a version."""
+    return {
+        "workflow_version_id": version["workflow_version_id"],
+        "workflow": plan["metadata"]["name"],
+        "steps": len(plan["steps"]),
+        "sessions": list(version["sessions"]),
+    }

@@ -1,0 +1,120 @@
+"""``harness workflows``: a workflow is planned once, its version runs on as many inputs as one likes, and is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from harness_core.cli.main import main
+from harness_core.cli.published import published_schema
+from tests.orchestra import INPUT, PLAN
+from tests.reference import Site, one_stage, says, write_site
+
+USAGE = says("")["usage"]
+NOTES = ("one", "two", "three", "four", "five")
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Site]:
+    """A project with a workflow that no stage names."""
+    replies = [
+        {"when": {"contains": "Write the workflow"}, "json": PLAN, "usage": USAGE},
+        *({"when": {"contains": f"Do {note} now."}, "text": f"did {note}", "usage": USAGE} for note in NOTES),
+    ]
+    jobs = {"description": "Does a job.", "input": INPUT, "tools": ["effects"]}
+    with pytest.MonkeyPatch.context() as patch:
+        yield write_site(tmp_path, stages={**one_stage(), "workflows": {"jobs": jobs}}, replies=replies).enter(patch)
+
+
+@pytest.fixture
+def harness(project: Site, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command and gives its document, or what it said where ``--json`` is left out."""
+
+    def run(*words: str, given: Any = None, exits: int = 0, text: bool = False) -> Any:
+        if given is not None:
+            file = project.project / "input.json"
+            file.write_text(given if isinstance(given, str) else json.dumps(given))
+            words = (*words, "--input", str(file))
+        capsys.readouterr()
+        assert main([*words] if text else [*words, "--json"]) == exits, capsys.readouterr()
+        said = capsys.readouterr()
+        return said.out + said.err if text else json.loads(said.out)
+
+    return run
+
+
+def planned(harness: Run) -> str:
+    """The version that the workflow is planned as."""
+    harness("workflows", "plan", "jobs", given={"note": "any"})
+    [version] = harness("workflows", "list")["versions"]
+    return str(version["workflow_version_id"])
+
+
+def output(harness: Run, session: str) -> Any:
+    [item] = harness("artifacts", "list", session)["items"]
+    return json.loads(harness("artifacts", "get", item["ref"], text=True))
+
+
+@pytest.mark.req("A-86")
+def test_a_workflow_is_planned_once_and_its_version_runs_on_five_inputs(harness: Run) -> None:
+    version = planned(harness)
+    for note in NOTES:
+        session = harness("workflows", "run", version[:12], given={"note": note})
+        assert session["status"] == "completed"
+        assert output(harness, session["id"]) == {"value": f"did {note}"}
+        assert harness("replay", session["id"], "--mode", "skip-inference")["equal"]
+        assert harness("replay", session["id"], "--mode", "simulate")["equal"]
+    [item] = harness("workflows")["versions"]
+    assert (item["workflow"], len(item["sessions"])) == ("jobs", 6)
+    lines = [harness("events", one["id"], "--type", "role.requested", text=True) for one in item["sessions"]]
+    assert sum("planner" in line for line in lines) == 1
+
+
+@pytest.mark.req("A-45", "B-154")
+def test_what_is_shown_of_a_version_is_what_was_planned_however_often_it_ran(harness: Run) -> None:
+    version = planned(harness)
+    source = harness("workflows", "show", version, "--source", text=True)
+    harness("workflows", "run", version, given={"note": "one"})
+    shown = harness("workflows", "show", version)
+    Draft202012Validator(published_schema("harness.workflow_version/1")).validate(shown)
+    Draft202012Validator(published_schema("harness.workflows/1")).validate(harness("workflows"))
+    assert json.loads(source) == shown["plan"] == PLAN
+    assert shown["lock"]["workflowVersionId"] == version
+    told = harness("workflows", "show", version, text=True)
+    assert version in told and "ai.generate" in told
+
+
+def test_a_name_in_place_of_a_version_is_planned_and_run(harness: Run) -> None:
+    session = harness("workflows", "run", "jobs", given={"note": "two"})
+    assert session["status"] == "completed"
+    assert session["usage"]["input_tokens"] == 20  # the planner and the worker
+
+
+def test_a_session_of_a_workflow_is_forked_as_one(harness: Run) -> None:
+    session = harness("workflows", "run", "jobs", given={"note": "two"})
+    fork = harness("sessions", "fork", session["id"], "--at", "3")
+    assert fork["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "exits", "said"),
+    [
+        (("run", "jbos"), {"note": "one"}, 4, 'did you mean "jobs"'),
+        (("plan", "jobs"), {"note": 1}, 14, "/note"),
+        (("plan", "jobs"), "no json", 2, "no JSON document"),
+        (("run", "wfv_0000"), {"note": "one"}, 4, "no version wfv_0000"),
+        (("plan", "wfv_0000"), {"note": "one"}, 3, "planned already"),
+        (("show", "wfv_0000"), None, 4, "no version wfv_0000"),
+    ],
+)
+def test_what_cannot_be_had_is_said_and_nothing_begins(
+    harness: Run, words: tuple[str, ...], given: Any, exits: int, said: str
+) -> None:
+    assert said in harness("workflows", *words, given=given, exits=exits, text=True)
+    assert harness("sessions")["items"] == []
