@@ -16,9 +16,19 @@ UNUSED: Final = frozenset(
         "project",
         "routes",
         "models.*.gpu.residency",
+        "workflows.*.bash.languages",
+        "workflows.*.bash.timeout_ms",
+        "workflows.*.bash.network.allow",
+        "workflows.*.bash.network.methods",
+        "workflows.*.bash.network.deny_private_ranges",
+        "workflows.*.memory.*.path",
+        "workflows.*.memory.*.mode",
+        "workflows.*.memory.*.purpose",
+        "workflows.*.memory.*.store_id",
     }
 )
-"""Settings whose subject comes later: leased tasks, unloading models. ``*`` is any name or index.
+"""Settings whose subject comes later: leased tasks, unloading models, bash and memory in the runs of workflows.
+``*`` is any name or index.
 
 Whoever makes one of them count takes it out here; what is neither here nor read fails a test.
 """

@@ -21,7 +21,6 @@ from harness_hookspecs.role import (
     ExecutorRole,
     FixStepResult,
     FixStepTask,
-    PlanTask,
     RoleTask,
     Scope,
     parse_result,
@@ -38,7 +37,7 @@ from .ports import NoThread
 from .recorder import RoleCallRecorder
 from .role_context import CallContextOfRole, Durability
 from .role_setup import BoundRole, RoleCallSetup
-from .role_task import answer_schema, asks_model, limits_of, manifest_fields, output_of, place_of, step_of, task_of
+from .role_task import asks_model, limits_of, manifest_fields, output_of, place_of, step_of, task_of
 from .services import Services
 
 __all__ = ["run_role"]
@@ -132,17 +131,10 @@ class _RoleCall:
             call_recorder=self._recorder,
             parallel_tools=setup.parallel_tools,
             system=setup.system,
-            response_schema=self._answer_schema(),
+            response_schema=setup.answer_schema(self._task, self._task_wire),
             trace=services.trace,
             earlier=setup.earlier,
         )
-
-    def _answer_schema(self) -> Mapping[str, Any] | None:
-        """What the answer of a model is held to; a plan, to the words of who will check it."""
-        if isinstance(self._task, PlanTask):
-            plan_schema = self._setup.plan_schema
-            return None if plan_schema is None else plan_schema(self._task_wire["workflowSnapshot"])
-        return answer_schema(self._task)
 
     # -- running ---
 

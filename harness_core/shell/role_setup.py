@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from harness_hookspecs.errors import RoleError
-from harness_hookspecs.role import DescribesPrompt, ExecuteStepTask, FixStepTask, RoleHarness, RoleTask
+from harness_hookspecs.role import DescribesPrompt, ExecuteStepTask, FixStepTask, PlanTask, RoleHarness, RoleTask
 from harness_hookspecs.rules import Rules
 from harness_hookspecs.workflow import CodeRunStep, DecisionStep
 
@@ -19,7 +19,7 @@ from .earlier_calls import Earlier
 from .engines import Engines
 from .model_handle import ModelEntry
 from .perform_attempt import attempt
-from .role_task import slot_of, tools_of
+from .role_task import answer_schema, slot_of, tools_of
 
 __all__ = ["BoundRole", "RoleCallSetup", "Slot"]
 
@@ -86,6 +86,12 @@ class RoleCallSetup:
             both = {**tools, **children.tools}
             return attrs.evolve(found, site=attrs.evolve(self.site, tools=both, children=children))
         return found if tools is self.site.tools else attrs.evolve(found, site=attrs.evolve(self.site, tools=tools))
+
+    def answer_schema(self, task: RoleTask, wire: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What the answer of a model is held to; that of a planner, to the words of who will check it."""
+        if isinstance(task, PlanTask):
+            return None if self.plan_schema is None else self.plan_schema(wire["workflowSnapshot"])
+        return answer_schema(task)
 
     def _asking(self, name: str | None, *, begun: bool) -> RoleCallSetup:
         """The same with the model of that name: no other one answers for it, whose words would pass for its own."""
