@@ -300,6 +300,7 @@ def _rejected(state: SessionState, event: Event) -> None:
 @_on("retry.scheduled")
 def _retry(state: SessionState, event: Event) -> None:
     visit, payload = _visit(state), event.payload
+    visit.keep_ended(payload)
     visit.attempt = payload["attempt"]
     visit.retries += payload["code"] != MIGRATED  # no fault of the attempt
     visit.feedback = payload["reason"] if payload["inject"] else None

@@ -210,8 +210,15 @@ class Visit:
     failure: Failure | None = None
     skipped: bool = False
     feedback: str | None = None
+    prior: list[dict[str, Any]] = attrs.Factory(list)  # how the attempts before this one ended
     temperature: float | None = None
     left: bool = False
+
+    def keep_ended(self, retry: Mapping[str, Any]) -> None:
+        """Remember how this attempt ended, before the next one; one that a change has ended is no fault of it."""
+        if retry["code"] != MIGRATED:
+            ended = {"attempt": self.attempt, "code": retry["code"], "reason": retry["reason"]}
+            self.prior.append({**ended, "output_ref": self.output_ref})
 
     def ask(self, request: OpenRequest) -> None:
         """Remember a role call of this attempt."""

@@ -113,7 +113,7 @@ class Performer:
             "max_turns": stage.max_turns,
             "params": dict(stage.model.params),
         }
-        stage_input |= given_by(stage)
+        stage_input |= given_by(stage, visit.prior, self.services.loop.read_blob)
         if visit.feedback is not None:
             stage_input["feedback"] = visit.feedback
         document = {

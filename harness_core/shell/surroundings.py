@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from harness_core.kernel.definition import Limits, StagePlan
 from harness_hookspecs.host import Processes
+from harness_hookspecs.kit.canonical import read_canonical
 
 from .parts import Parts
 
@@ -74,15 +75,26 @@ def _behind(name: str, entry: ModelEntry) -> str:
     return " ".join(found) or name
 
 
-def given_by(stage: StagePlan) -> dict[str, Any]:
-    """What a stage's executor is given of it beside what every one is."""
+def given_by(
+    stage: StagePlan, prior: Sequence[Mapping[str, Any]], read_blob: Callable[[str], bytes]
+) -> dict[str, Any]:
+    """What a stage's executor is given of it, and of its attempts before this one, beside what every one is."""
     given: dict[str, Any] = {"plan": stage.plan, "definition": stage.definition, "system": stage.system}
     found = {name: value for name, value in given.items() if value is not None}
     if stage.definition is not None:
         found["goal"] = stage.goal
+        if prior:
+            found["prior"] = [_cycle(one, read_blob) for one in prior]
         if stage.plan_form != "plan":
             found["plan_form"] = stage.plan_form
     return {**found, "workflows": list(stage.workflows)} if stage.workflows else found
+
+
+def _cycle(ended: Mapping[str, Any], read_blob: Callable[[str], bytes]) -> dict[str, Any]:
+    """An attempt that failed, as who plans again is told of it (A-93)."""
+    ref, summary = ended["output_ref"], f"{ended['code']}: {ended['reason']}"
+    output = None if ref is None else read_canonical(read_blob(ref))
+    return {"cycleNumber": ended["attempt"], "status": "failed", "output": output, "summary": summary}
 
 
 def limits_of_run(run: RunSettings) -> Limits:

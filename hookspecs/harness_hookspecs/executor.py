@@ -36,8 +36,9 @@ class StageInput(Value):
     ``feedback`` the reason of the failed attempt before this one, when the retry strategy injects it; ``plan`` the
     document that the stage names, for an executor that runs plans; ``definition`` the wire form of the
     ``WorkflowDefinitionSnapshot`` that a plan is to be written for where there is none, ``plan_form`` whether it is
-    written out or as a sketch, and ``goal`` whether it is then run or its id is the output; ``workflows`` the same of
-    all that an orchestration of the stage may use.
+    written out or as a sketch, ``prior`` the wire form of a ``Cycle`` for each attempt before this one, and ``goal``
+    whether it is then run or its id is the output; ``workflows`` the wire forms of the definitions that an
+    orchestration of the stage may use.
     """
 
     stage: str
@@ -57,6 +58,7 @@ class StageInput(Value):
     definition: Json = None
     goal: Literal["run", "plan"] = "run"
     plan_form: Literal["plan", "sketch"] = "plan"
+    prior: tuple[Json, ...] = ()
     workflows: tuple[Json, ...] = ()
 
 

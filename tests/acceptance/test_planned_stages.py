@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.kit.canonical import digest
 from tests.orchestra import INPUT, PLAN, planner
 from tests.reference import says, scripted_models
 
@@ -170,3 +171,22 @@ def test_the_blocks_of_a_definition_stand_in_what_its_planner_is_handed_and_in_i
             assert snapshot["bash"]["timeoutMs"] == 500
             assert snapshot["bash"]["network"]["denyPrivateRanges"] is True
     assert len(hashes) == 5
+
+
+@pytest.mark.req("A-93")
+def test_an_attempt_that_follows_another_tells_the_planner_how_that_one_ended(play: Any) -> None:
+    text = {"when": {"stage": "jobs", "contains": "Do one now."}, "text": "as text", "usage": says("")["usage"]}
+    good = {**PLAN, "output": {"schema": True, "value": {"text": "{{ steps.work.output }}"}}}
+    written = stages(artifact="text", retry={"max_attempts": 2})
+    session, ended = run(play, planner(good, contains="Round 1 ended failed"), planner(), text, stages=written)
+    assert ended["status"] == "completed", ended["failure"]
+    tasks = [one["task_ref"] for one in session.payloads("role.requested") if one["role"] == "planner"]
+    first, second = (json.loads(session.host.artifact(f"artifact://sha256-{ref}")) for ref in tasks)
+    assert "outerLoopContext" not in first
+    [cycle] = second["outerLoopContext"]["priorCycles"]
+    assert (cycle["cycleNumber"], cycle["status"], cycle["output"]) == (1, "failed", "as text")
+    assert "not an object" in cycle["summary"]
+    started = [one["manifestHash"] for one in session.payloads("harness.session.started") if one["role"] == "planner"]
+    manifest = json.loads(session.host.artifact(f"artifact://sha256-{started[-1]}"))
+    assert manifest["outerLoopHash"] == digest(second["outerLoopContext"])
+    replays_in_all_ways(session, ended)

@@ -25,7 +25,8 @@ _OF_FINDING: Final = ("severity", "code", "path", "step", "message", "hint")
 
 def begun(stage_input: StageInput) -> dict[str, Any]:
     """The first round: nothing is written yet."""
-    return {"round": 1, "findings": [], "prior": None, "input": _input(stage_input)}
+    cycles = thaw(stage_input.prior)
+    return {"round": 1, "findings": [], "prior": None, "cycles": cycles, "input": _input(stage_input)}
 
 
 def _input(stage_input: StageInput) -> Any:
@@ -48,7 +49,7 @@ def asked(prefix: str, planning: Mapping[str, Any], definition: Any, form: Form 
         name, document = f"{prefix}check.{number}", planning["document"]
         return Compile(request_id=name, document=document, form=form, definition=definition)
     task = {"kind": "plan", "workflowSnapshot": _told_of(definition, form), "input": planning["input"]}
-    if number > 1:
+    if number > 1 or planning["cycles"]:
         task["outerLoopContext"] = _outer(planning, definition)
     return RoleCall(request_id=f"{prefix}plan.{number}", role="planner", task=task)
 
@@ -64,14 +65,20 @@ def _told_of(definition: Any, form: Form) -> Any:
 
 def _outer(planning: Mapping[str, Any], definition: Any) -> dict[str, Any]:
     number, most = planning["round"], 1 + definition["planner"]["maxRepairs"]
+    found = {} if number == 1 else _wrong(planning)
     return {
         "cycleNumber": number,
         "maxCycles": most,
         "isFinalCycle": number >= most,
-        "priorCycles": [],
-        "findings": [{name: one[name] for name in _OF_FINDING if name in one} for one in planning["findings"]],
-        "priorLwir": planning["prior"],
+        "priorCycles": planning["cycles"],
+        **found,
     }
+
+
+def _wrong(planning: Mapping[str, Any]) -> dict[str, Any]:
+    """What is wrong with the last document."""
+    findings = [{name: one[name] for name in _OF_FINDING if name in one} for one in planning["findings"]]
+    return {"findings": findings, "priorLwir": planning["prior"]}
 
 
 def proposed(planning: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
