@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.errors import Drift, HarnessError
 from harness_hookspecs.kit.canonical import digest
 from tests.orchestra import INPUT, PLAN, planner
 from tests.reference import says, scripted_models
@@ -190,3 +190,18 @@ def test_an_attempt_that_follows_another_tells_the_planner_how_that_one_ended(pl
     manifest = json.loads(session.host.artifact(f"artifact://sha256-{started[-1]}"))
     assert manifest["outerLoopHash"] == digest(second["outerLoopContext"])
     replays_in_all_ways(session, ended)
+
+
+def test_a_definition_that_has_changed_stops_a_resume_with_what_changed_until_somebody_accepts_it(play: Any) -> None:
+    careful = {"approvals": {"artifact": "required"}}
+    session = play(planner(), DONE, stages=stages(**careful))
+    document = session.host.run(GIVEN, on_ask="suspend")
+    assert document["status"] == "awaiting_approval", document["failure"]
+    session.answer(session.pending()[0])
+    session.site.write("stages", stages({"description": "Does jobs."}, **careful))
+    session.reopen()
+    with pytest.raises(Drift) as caught:
+        session.resume()
+    assert caught.value.code == "config.drift"
+    assert "workflows.jobs.description" in caught.value.message
+    assert session.resume(accept_drift=True)["status"] == "completed"
