@@ -229,11 +229,11 @@ class Host:
         from .beginning import checked_request, start_command
         from .session import OwnedSession
         from .workflow_parts import workflow_parts
-        from .workflow_start import VERSION, begun_with, checked_goal, spec_of_version, spec_of_workflow
+        from .workflow_start import ID_PREFIX, begun_with, checked_goal, spec_of_version, spec_of_workflow
 
         self.config.require_trust()
         parts, chosen = self._parts(), checked_goal(goal, name)
-        if name.startswith(VERSION) and name not in self.config.stages.workflows:
+        if name.startswith(ID_PREFIX) and name not in self.config.stages.workflows:
             spec = spec_of_version(self._version(name), given, parts, self.store)
         else:
             spec = spec_of_workflow(name, chosen, given, parts, self.config)

@@ -19,10 +19,10 @@ from .definitions import workflow_wire
 from .schemas import schema_findings
 from .session_parts import SessionParts
 
-__all__ = ["VERSION", "Goal", "begun_with", "checked_goal", "spec_of_version", "spec_of_workflow"]
+__all__ = ["ID_PREFIX", "Goal", "begun_with", "checked_goal", "spec_of_version", "spec_of_workflow"]
 
 Goal = Literal["plan", "run"]
-VERSION: Final = "wfv_"
+ID_PREFIX: Final = "wfv_"
 """What the id of a version begins with; no workflow has such a name."""
 
 
@@ -96,7 +96,7 @@ def checked_goal(goal: str, name: str) -> Goal:
     """
     if goal not in get_args(Goal):
         raise ConfigError(f"the goal is plan or run, not {goal!r}", code="config.goal")
-    if goal == "plan" and name.startswith(VERSION):
+    if goal == "plan" and name.startswith(ID_PREFIX):
         message = f"{name} is a version, which is planned already"
         raise ConfigError(message, code="config.goal", hint="run it, or plan the workflow by its name")
     return "plan" if goal == "plan" else "run"
