@@ -77,12 +77,14 @@ class Transitions(Document):
 
 
 class Node(Document):
-    """A stage, or an end."""
+    """A stage, a step of a plan, or an end."""
 
     id: str = Field(description="Its name.")
-    kind: Literal["stage", "end", "missing"] = Field(description="What it is; missing: a rule leads to no stage.")
-    role: str | None = Field(description="The persona.")
-    model: str | None = Field(description="The model.")
+    kind: Literal["stage", "step", "end", "missing"] = Field(
+        description="What it is; missing: a rule leads to no stage."
+    )
+    role: str | None = Field(description="The persona; of a step what it uses.")
+    model: str | None = Field(description="The model; of a step its model or its tool.")
     executor: str | None = Field(description="The executor.")
     visits: int | None = Field(description="How often it was entered; null for configured stages.")
     attempts: int | None = Field(description="Attempts in all; null for configured stages.")
@@ -101,10 +103,10 @@ class Edge(Document):
 
 
 class Graph(Document):
-    """The stages as configured, or what a session did."""
+    """The stages as configured, what a session did, a plan, or what a session did of its plan."""
 
     schema_: Literal["harness.graph/1"] = Field(alias="schema")
-    kind: Literal["configured", "session"] = Field(description="Which.")
+    kind: Literal["configured", "session", "plan", "run"] = Field(description="Which.")
     session_id: str | None = Field(description="The session.")
     initial: str | None = Field(description="Where it begins.")
     nodes: list[Node] = Field(description="Stages and ends.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +18,7 @@ from .hosting import budget_of, open_host, settings_of, usage_error
 from .noun import NounGroup
 from .numbers import Whole, minute
 from .output import emit, fitted, json_option, tabled, wants_json
+from .plan_file import read_plan
 from .run import budget_option, follow, on_ask_option, set_option, yolo_of, yolo_options
 from .session_text import short
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["workflows"]
 
-_READ_BYTES: Final = 2 * 1024 * 1024
-"""Of a file no more is read: a plan has at most half of it, and the check says so of what is longer."""
+_INPUT_BYTES: Final = 16 * 1024 * 1024
+
 
 
 @click.group(cls=NounGroup, default="list")
@@ -157,8 +157,11 @@ def _begin(ctx: click.Context, name: str, goal: str, given: Mapping[str, Any]) -
 
 
 def _input(file: Path) -> Any:
+    said = read_plan(file, _INPUT_BYTES + 1)
+    if len(said) > _INPUT_BYTES:
+        raise usage_error(f"the input in {escape_line(str(file))} is over {_INPUT_BYTES} bytes")
     try:
-        return loads(_read(file))
+        return loads(said)
     except CodecError as error:
         raise usage_error(f"the input in {escape_line(str(file))} is no JSON document: {error.message}") from error
 
@@ -176,23 +179,11 @@ def check(ctx: click.Context, file: Path, *, sketch: bool, stage: str | None) ->
     With - the plan is read from stdin. All that is wrong of one kind is named at once, with the place in the plan; exit
     14 when there is anything.
     """
-    source = _read(file)
+    source = read_plan(file)
     with open_host(ctx) as host:
         document = host.check_plan(source, stage=stage, sketch=sketch)
     emit(ctx, document, _checked)
     ctx.exit(0 if document["ok"] else exit_of_code("validation") or 1)
-
-
-def _read(file: Path) -> bytes:
-    """What the file holds, or as much of it as shows that it is no plan."""
-    if str(file) == "-":
-        return sys.stdin.buffer.read(_READ_BYTES) if sys.stdin else b""
-    try:
-        with file.open("rb") as opened:
-            return opened.read(_READ_BYTES)
-    except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise usage_error(f"{escape_line(str(file))} cannot be read: {said}") from error
 
 
 def _checked(document: Mapping[str, Any]) -> str:

@@ -10,7 +10,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from harness_hookspecs.errors import HarnessError, IllegalMove, Locked, NotFound, StoreCorrupt, StoreError
+from harness_hookspecs.errors import (
+    HarnessError,
+    IllegalMove,
+    Locked,
+    NotFound,
+    StoreCorrupt,
+    StoreError,
+    ValidationFailed,
+)
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.frozen import freeze
 from harness_hookspecs.kit.paths import encode_path
@@ -686,6 +694,35 @@ class Host:
 
         found = None if session_id is None else self.find(session_id)
         return views.graph(self.store if found else None, found, self.config)
+
+    def plan_graph(
+        self, *, source: bytes | None = None, version: str | None = None, run: tuple[str, str] | None = None
+    ) -> Mapping[str, Any]:
+        """Nodes and edges of a plan: ``harness.graph/1``.
+
+        Args:
+            source: A plan that somebody wrote; it must be sound here (``check_plan``).
+            version: One that was registered.
+            run: A session and a stage of it: what really ran of the plan there.
+
+        Raises:
+            NotFound: ``workflow.unknown_version``, ``session.not_found``, ``graph.no_plan``.
+            ValidationFailed: ``workflow.rejected``: the plan is not sound.
+        """
+        from harness_core.kernel.projections.plan_graph import plan_graph
+
+        from . import views
+
+        if run is not None:
+            return views.graph_of_run(self.store, self.find(run[0]), run[1])
+        if version is not None:
+            return plan_graph(self.workflow_version(version)["plan"])
+        checked = self.check_plan(source or b"")
+        if not checked["ok"]:
+            message = f"the plan is not sound: {checked['findings'][0]['message']}"
+            hint = "harness workflows check FILE says all that is wrong"
+            raise ValidationFailed(message, code="workflow.rejected", hint=hint)
+        return plan_graph(checked["plan"])
 
     def context(self, session_id: str, visit: str = "") -> Mapping[str, Any]:
         """What a stage visit's model was given, each item with its source, and what was left out and why.

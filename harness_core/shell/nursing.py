@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from harness_core.kernel.commands import Resume
-from harness_hookspecs.kit.canonical import canonical
+from harness_hookspecs.kit.canonical import canonical, digest
 
 from .beginning import RunRequest, migration, plugin_changes, start_command
 from .children import ChildOrder
@@ -76,7 +76,6 @@ def going_on(
         accept_drift=order.accept_drift,
     )
     if state.budget != order.budget:
-        grant = ":".join(f"{order.budget[name]:g}" for name in ("tokens", "calls", "seconds"))
         row = inbox_row("raise_budget", {"limits": dict(order.budget)}, world.redactor)
-        store.post(order.session_id, f"grant:{grant}", row)
+        store.post(order.session_id, f"grant:{order.session_id}:{digest(dict(order.budget))}", row)
     return Begun(session, Resume("parent"), migrate)

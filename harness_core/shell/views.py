@@ -267,6 +267,32 @@ def graph(store: Store | None, session_id: str | None, config: EffectiveConfig) 
     return configured_graph(config.stages.initial_name(), configured_stages(config))
 
 
+def graph_of_run(store: Store, session_id: str, stage: str) -> dict[str, Any]:
+    """What a session did of the plan that ran last in a stage: ``harness.graph/1``.
+
+    Raises:
+        NotFound: ``graph.no_plan``: none was registered in it.
+    """
+    from harness_core.kernel.projections.plan_graph import run_graph
+    from harness_core.kernel.state import FINAL
+    from harness_hookspecs.kit.canonical import read_canonical
+
+    of_stage, plan, ended = "", None, False
+    found: list[Event] = []
+    for event in _events(store, session_id):
+        if event.type == "stage.entered":
+            of_stage = event.payload["stage"]
+        elif event.type == "workflow.version_registered" and of_stage == stage:
+            plan, found = event.payload["plan_ref"], []
+        elif of_stage == stage and event.type.startswith("harness.execute_step."):
+            found.append(event)
+        ended = ended or event.type.removeprefix("session.") in FINAL
+    if plan is None:
+        message = f"no plan was registered in stage {stage} of session {session_id[-8:]}"
+        raise NotFound(message, code="graph.no_plan", hint=f"harness graph {session_id[-8:]} shows its stages")
+    return run_graph(read_canonical(store.blob(plan)), found, session_id, ended=ended)
+
+
 def configured_stages(config: EffectiveConfig) -> list[ConfiguredStage]:
     """The stages with everything inherited filled in, their rules written out."""
     from harness_core.kernel.projections.graph import ConfiguredStage

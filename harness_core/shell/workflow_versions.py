@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from harness_core.kernel.projections.event import payload_of
@@ -86,7 +87,10 @@ def versions_document(
     store: Store, defined: Mapping[str, Any], versions: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The document ``harness.workflows/1``."""
-    items = [_item(one, read_canonical(store.blob(one["plan_ref"]))) for one in versions]
+    items = []
+    for one in versions:
+        with suppress(NotFound, StoreCorrupt):  # a plan that is damaged is told of by who verifies its session
+            items.append(_item(one, read_canonical(store.blob(one["plan_ref"]))))
     workflows = [{"name": name, "description": one.description} for name, one in defined.items()]
     return {"schema": "harness.workflows/1", "workflows": workflows, "versions": items}
 

@@ -63,12 +63,13 @@ class StepContext(WireModel):
 
 
 class PlanTask(WireModel):
-    """Write a workflow for this definition and input."""
+    """Write a workflow for this definition and input; ``form`` says where it is to be the sketch of one."""
 
     kind: Literal["plan"] = "plan"
     workflow_snapshot: WorkflowDefinitionSnapshot
     input: Json
     outer_loop_context: OuterLoopContext | None = None
+    form: Maybe[Literal["sketch"]] = None
 
 
 class OrchestrateTask(WireModel):

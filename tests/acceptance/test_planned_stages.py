@@ -110,11 +110,12 @@ def test_the_planner_is_held_to_the_schema_of_who_checks_its_plan_in_the_form_th
     said = {"json": "did one"} if form == "sketch" else {"text": "did one"}
     done = {"when": {"stage": "jobs", "contains": "now."}, "usage": says("")["usage"], **said}
     written = stages({"planner": {"form": form}, "output": True})
-    session, ended = run(play, planner(document), done, stages=written)
+    what = "Write a sketch" if form == "sketch" else "Write the workflow"
+    session, ended = run(play, planner(document, contains=what), done, stages=written)
     assert ended["status"] == "completed", ended["failure"]
     first = next(event.seq for event in session.events() if event.type == "harness.model.called")
     asked = session.host.prompt(ended["id"], first)
-    assert ("as a sketch" in json.dumps(asked)) == (form == "sketch")
+    assert ("Write a sketch" in json.dumps(asked)) == (form == "sketch")
     valid = jsonschema.Draft202012Validator(asked["response_schema"]).is_valid
     assert valid(document)
     assert not valid(BROKEN)

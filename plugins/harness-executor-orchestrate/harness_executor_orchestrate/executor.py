@@ -21,7 +21,7 @@ class OrchestrateExecutor:
         if not stage_input.prompt.strip():
             return {"request": None, "end": {"code": "executor.no_prompt", "message": "The stage has no prompt."}}
         if not given.get("workflows"):
-            message = "There is no workflow that the stage could run; define one in workflows.yaml."
+            message = "There is no workflow that the stage could run; define one in stages.yaml, under workflows."
             return {"request": None, "end": {"code": "executor.no_workflows", "message": message}}
         return {"request": {"id": _request_id(given), "task": _task(given)}, "end": None}
 

@@ -14,12 +14,6 @@ __all__ = ["asked", "begun", "checked", "is_of_planning", "proposed"]
 
 Form = Literal["plan", "sketch"]
 
-_SKETCH: Final = """Write the workflow as a sketch: a JSON object whose one field "steps" is a list of steps in their
-order. Each has an id and is of one of two kinds. {"id", "uses": "ai.generate", "prompt", "inputs"} asks a model; its
-inputs are a list of "previous" (the step before) and "input.NAME" (a field of the workflow's input). {"id", "uses":
-"tool.call", "tool", "inputs"} calls a tool; its inputs give each argument. The last step gives the output; everything
-else is added."""
-
 _OF_FINDING: Final = ("severity", "code", "path", "step", "message", "hint")
 
 
@@ -48,19 +42,12 @@ def asked(prefix: str, planning: Mapping[str, Any], definition: Any, form: Form 
     if "document" in planning:
         name, document = f"{prefix}check.{number}", planning["document"]
         return Compile(request_id=name, document=document, form=form, definition=definition)
-    task = {"kind": "plan", "workflowSnapshot": _told_of(definition, form), "input": planning["input"]}
+    task = {"kind": "plan", "workflowSnapshot": thaw(definition), "input": planning["input"]}
+    if form == "sketch":
+        task["form"] = form
     if number > 1 or planning["cycles"]:
         task["outerLoopContext"] = _outer(planning, definition)
     return RoleCall(request_id=f"{prefix}plan.{number}", role="planner", task=task)
-
-
-def _told_of(definition: Any, form: Form) -> Any:
-    """The definition as its planner is given it: who is to write a sketch is told what that is."""
-    snapshot = thaw(definition)
-    if form == "sketch":
-        said = [text for text in (snapshot["planner"].get("system"), _SKETCH) if text]
-        snapshot["planner"] = {**snapshot["planner"], "system": "\n\n".join(said)}
-    return snapshot
 
 
 def _outer(planning: Mapping[str, Any], definition: Any) -> dict[str, Any]:

@@ -23,6 +23,12 @@ __all__ = ["plan"]
 
 _NOT_FOR_THE_MODEL: Final = frozenset({"definitionHash", "planner", "workers", "memory", "tools", "bash"})
 
+_SKETCH: Final = """A sketch is {"steps": [...]}, the steps in their order:
+- {"id": "fetch", "uses": "tool.call", "tool": NAME, "inputs": {ARGUMENT: SOURCE}}
+- {"id": "tell", "uses": "ai.generate", "prompt": WORDS, "inputs": [SOURCE, ...]}
+A SOURCE is "input.FIELD" of the workflow's input, "previous" for what the step before gave, or the id of an earlier \
+step. Each id is a short word in lower case, different from all others. The last step gives the workflow's output."""
+
 
 def plan(task: PlanTask, ctx: RoleContext, settings: WorkflowRoleSettings) -> dict[str, Any]:
     """Ask for a workflow, once more when what is answered is no JSON object.
@@ -66,7 +72,10 @@ def _blocks(task: PlanTask, snapshot: WorkflowDefinitionSnapshot) -> Iterator[tu
     outer = task.outer_loop_context
     if outer is not None:
         yield from _rounds(outer)
-    yield "Task:", "Write the workflow as one JSON document and nothing else."
+    if task.form == "sketch":
+        yield "Form:", _SKETCH
+    what = "a sketch of the workflow" if task.form == "sketch" else "the workflow"
+    yield "Task:", f"Write {what} as one JSON document and nothing else."
 
 
 def _rounds(outer: OuterLoopContext) -> Iterator[tuple[str, str]]:

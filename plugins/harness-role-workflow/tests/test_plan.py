@@ -91,6 +91,16 @@ def test_without_one_it_is_not_constrained() -> None:
     assert "responseSchema" not in ctx.model.asked[0].to_wire()
 
 
+def test_a_model_that_is_to_write_a_sketch_is_told_what_one_is() -> None:
+    whole, short = FakeRoleContext([says("{}")]), FakeRoleContext([says("{}")])
+    planning(whole)
+    planning(short, form="sketch")
+    told = short.model.asked[0].messages[1].text
+    assert 'Form:\nA sketch is {"steps": [...]}' in told
+    assert told.endswith("Write a sketch of the workflow as one JSON document and nothing else.")
+    assert "sketch" not in whole.model.asked[0].messages[1].text
+
+
 def test_an_answer_that_is_no_document_is_asked_for_again_and_then_given_up() -> None:
     ctx = FakeRoleContext([says("Here it is:"), says("```json\n{}\n```")])
     assert planning(ctx) == {}
