@@ -29,7 +29,7 @@ __all__ = ["graph"]
 def graph(
     ctx: click.Context, session: str | None, form: str, plan: Path | None, version: str | None, stage: str | None
 ) -> None:
-    """Draw the stages or what a session did, or a plan or what ran of it.
+    """Draw the stages, a plan, or what a session did.
 
     Without a session the stages as configured, with one how often each way was taken.
     """

@@ -46,7 +46,7 @@ def workflows() -> None:
 @json_option
 @click.pass_context
 def list_workflows(ctx: click.Context) -> None:
-    """List the workflows of this project, and the versions that its sessions registered."""
+    """List the workflows of this project and their versions."""
     with open_host(ctx) as host:
         document = host.workflows()
     emit(ctx, document, _listed)
@@ -69,7 +69,7 @@ def _listed(document: Mapping[str, Any]) -> str:
 @json_option
 @click.pass_context
 def show(ctx: click.Context, version: str, *, source: bool) -> None:
-    """Show a registered plan: its steps, what it was checked against, where it ran.
+    """Show a registered plan and where it ran.
 
     VERSION is its id or the beginning of it.
     """
@@ -123,7 +123,9 @@ def _running(command: Callable[..., int]) -> Callable[..., int]:
 @click.argument("name")
 @_running
 def plan(ctx: click.Context, /, name: str, **given: Any) -> int:
-    """Have a workflow planned for an input; the version that comes of it is printed, and nothing of it runs.
+    """Plan a workflow for an input; nothing of it runs.
+
+    The version that comes of it is the session's output.
 
     Exits: 0 registered, 1 not planned, else as for run.
     """
@@ -134,7 +136,7 @@ def plan(ctx: click.Context, /, name: str, **given: Any) -> int:
 @click.argument("name", metavar="VERSION|NAME")
 @_running
 def run(ctx: click.Context, /, name: str, **given: Any) -> int:
-    """Run a version on an input, or plan a workflow for it and run the plan.
+    """Run a version on an input, or plan and run a workflow.
 
     VERSION is its id or the beginning of it. Exits as for run.
     """

@@ -591,6 +591,32 @@ class Host(Protocol):
     def diff(self, session_id: str, other: str) -> Mapping[str, Any]:
         """What two sessions did differently: ``harness.session_diff/1``."""
 
+    def start_workflow(
+        self,
+        name: str,
+        given: Any,
+        *,
+        goal: str = "run",
+        on_ask: str = "deny",
+        budget: Mapping[str, float] | None = None,
+        yolo: str = "off",
+        seed: int | None = None,
+        by: str | None = None,
+    ) -> str:
+        """Start a session that runs a version by its id, or plans the workflow of that name and, unless ``goal`` is
+        ``plan``, runs the plan; returns its id."""
+
+    def workflows(self) -> Mapping[str, Any]:
+        """The workflows that are defined, and the plans that sessions registered: ``harness.workflows/1``."""
+
+    def workflow_version(self, name: str) -> Mapping[str, Any]:
+        """A plan that was registered, by its id or the beginning of it: ``harness.workflow_version/1``."""
+
+    def plan_graph(
+        self, *, source: bytes | None = None, version: str | None = None, run: tuple[str, str] | None = None
+    ) -> Mapping[str, Any]:
+        """Nodes and edges of a plan that somebody wrote, of a version, or of what ran in a stage of a session."""
+
     def check_plan(self, source: bytes, *, stage: str | None = None, sketch: bool = False) -> Mapping[str, Any]:
         """Check a plan, or the sketch of one, for a stage: ``harness.plan_check/1``; nothing comes of it."""
 

@@ -121,7 +121,8 @@ class Reference:
         assert {line["args"]["note"] for line in self.driver.site.effects()} == self.notes
         asked = self._asked()
         assert asked.keys() == self.asked.keys()
-        assert all(count <= self.asked[one] + disturbances for one, count in asked.items())
+        # Calls side by side may ask the same, and each that was under way is made once more (A-83).
+        assert all(count <= self.asked[one] * (1 + disturbances) for one, count in asked.items())
 
     def _asked(self) -> Counter[tuple[Any, ...]]:
         """How often each question was put to a model."""
