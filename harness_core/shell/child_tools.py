@@ -18,7 +18,7 @@ from harness_hookspecs.role import OrchestrateTask, RoleTask
 from harness_hookspecs.tool import ToolContext, ToolResult, ToolSpec
 from harness_hookspecs.workflow import WorkflowDefinitionSnapshot
 
-from .schemas import schema_findings
+from .schemas import data_findings
 from .toolbox import OF_HOST, Tool, tool_of_host
 
 __all__ = ["ChildCall", "ChildTools", "child_tools", "provided_tools"]
@@ -91,9 +91,8 @@ class ChildTools:
 
 def _checked(call: ChildCall, at: str) -> ChildCall:
     """A call whose input fits; else each fault with the pointer to where it stands in the arguments."""
-    schema = call.workflow.input_schema
-    rule = schema if isinstance(schema, Mapping) else {} if schema else {"not": {}}
-    findings = [{**one, "path": f"{at}{one['path']}"} for one in schema_findings(rule, call.input)]
+    found = data_findings(call.workflow.input_schema, call.input)
+    findings = [{**one, "path": f"{at}{one['path']}"} for one in found]
     if findings:
         message = "; ".join(f"{one['path'] or '/'}: {one['message']}" for one in findings)
         raise ValidationFailed(message, code="tool.invalid_args", findings=findings)

@@ -63,12 +63,12 @@ def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -
         ConfigError: ``config.no_workflow``: a stage names one that is none; ``config.no_model``: nobody
             fits a model that one names; ``config.tool_not_allowed``.
     """
+    if not config.stages.workflows:
+        return parts
     stages = dict(parts.definition.stages)
     for name, stage in config.stages.stages.items():
         if stage.workflow is not None:
             stages[name] = _planned(stages[name], stage.workflow, parts, config)
-    if not config.stages.workflows:
-        return parts
     executor, artifact = RUNS_PLANS
     slots: dict[tuple[str, str], Mapping[str, str]] = {}
     for name, stage in _orchestrating(config).items():
@@ -80,8 +80,8 @@ def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -
     initial = parts.definition.initial
     for of in config.stages.workflows:  # a session may be begun for it alone
         with suppress(ConfigError):  # which is said when it is
-            wire = workflow_wire(of, parts, config, stage=initial)
-            slots[initial, of] = _bound(of, wire["modelSlots"], config, stages[initial].model)
+            default = stages[initial].model
+            slots[initial, of] = _bound(of, config.stages.workflows[of].models or (default.name,), config, default)
     executors = {**parts.definition.executors, executor: built.get(Need("executor", executor))}
     return attrs.evolve(
         parts,

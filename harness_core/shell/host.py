@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from harness_hookspecs.store import Head, Posted, Store, StoredEvent
 
     from .anchor import Anchor
+    from .beginning import RunRequest
     from .children import ChildOrder, Nursery
     from .config.effective import EffectiveConfig
     from .observers import Observers
@@ -195,16 +196,13 @@ class Host:
             StoreError: The log cannot be written.
         """
         from .beginning import checked_request, start_command
-        from .session import OwnedSession
 
         drawn = int.from_bytes(self._ports.random.bytes(4), "big")
         request = checked_request(text, on_ask, budget, yolo, drawn if seed is None else seed, person(by))
         self.config.require_trust()
         parts = self._parts()
         session_id = self._ports.ids.uuid7()
-        session = OwnedSession(
-            session_id, parts, self._shared(), on_ask=request.on_ask, terminal=self._opened.terminal is not None
-        )
+        session = self._new_session(session_id, parts, request)
         self._begin(session, start_command(session_id, request, self._opened))
         return session_id
 
@@ -235,7 +233,6 @@ class Host:
         from harness_hookspecs.kit.canonical import canonical
 
         from .beginning import checked_request, start_command
-        from .session import OwnedSession
         from .workflow_parts import workflow_parts
         from .workflow_start import ID_PREFIX, begun_with, checked_goal, spec_of_version, spec_of_workflow
 
@@ -249,13 +246,7 @@ class Host:
         text = canonical(given).decode()
         request = checked_request(text, on_ask, budget, yolo, drawn if seed is None else seed, person(by))
         session_id = self._ports.ids.uuid7()
-        session = OwnedSession(
-            session_id,
-            workflow_parts(parts, spec),
-            self._shared(),
-            on_ask=request.on_ask,
-            terminal=self._opened.terminal is not None,
-        )
+        session = self._new_session(session_id, workflow_parts(parts, spec), request)
         self._begin(session, begun_with(start_command(session_id, request, self._opened), spec))
         return session_id
 
@@ -344,7 +335,6 @@ class Host:
             StoreError: The log cannot be written, or a newer version wrote in it (``store.newer_events``).
         """
         from .forking import fork_command, fork_point, fork_request
-        from .session import OwnedSession
 
         found = self.find(session_id)
         self.config.require_trust()
@@ -353,9 +343,7 @@ class Host:
         request = fork_request(point, self.store, on_ask=on_ask, budget=budget, yolo=yolo, by=person(by))
         parts, fork_id = self._parts_of(point.state), self._ports.ids.uuid7()
         command = fork_command(fork_id, point, request, self._opened, self.store)
-        session = OwnedSession(
-            fork_id, parts, self._shared(), on_ask=request.on_ask, terminal=self._opened.terminal is not None
-        )
+        session = self._new_session(fork_id, parts, request)
         self._begin(session, command)
         return self.wait(fork_id) if wait else self.session(fork_id)
 
@@ -941,6 +929,14 @@ class Host:
         if self._session_parts is None:
             self._session_parts = self._opened.assembly().session_parts()
         return self._session_parts
+
+    def _new_session(self, session_id: str, parts: SessionParts, request: RunRequest) -> OwnedSession:
+        """A session that is to be begun here."""
+        from .session import OwnedSession
+
+        return OwnedSession(
+            session_id, parts, self._shared(), on_ask=request.on_ask, terminal=self._opened.terminal is not None
+        )
 
     def _parts_of(self, state: SessionState) -> SessionParts:
         """The parts of a session that is there: of one that was begun for a workflow, those of that."""

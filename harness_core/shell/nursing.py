@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,6 +16,7 @@ from .posting import inbox_row
 from .replaying import fold_session, prove_log
 from .session import OwnedSession, SessionWorld
 from .workflow_parts import workflow_parts
+from .workflow_start import begun_with
 
 if TYPE_CHECKING:
     from harness_hookspecs.store import Store
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from .opening import Opened
     from .session_parts import SessionParts
 
-__all__ = ["Begun", "going_on", "new_child"]
+__all__ = ["Begun", "going_on", "grant_id", "new_child"]
 
 
 @attrs.frozen
@@ -40,9 +41,8 @@ def new_child(
 ) -> Begun:
     """A child that is begun now, under the id that was reserved for it."""
     request = RunRequest(_text(order), order.by, order.on_ask, order.budget, order.yolo, order.seed)
-    command = start_command(order.session_id, request, opened)
-    spec = canonical(order.spec)
-    created = {**command.created, "parent_id": order.parent_id, "depth": order.depth, "workflow_ref": order.spec_ref}
+    command = begun_with(start_command(order.session_id, request, opened), order.spec)
+    created = {**command.created, "parent_id": order.parent_id, "depth": order.depth}
     session = OwnedSession(
         order.session_id,
         workflow_parts(parts(), order.spec),
@@ -50,7 +50,7 @@ def new_child(
         on_ask=order.on_ask,
         terminal=order.terminal,
     )
-    return Begun(session, attrs.evolve(command, created=created, blobs={**command.blobs, order.spec_ref: spec}))
+    return Begun(session, attrs.evolve(command, created=created))
 
 
 def _text(order: ChildOrder) -> str:
@@ -77,5 +77,10 @@ def going_on(
     )
     if state.budget != order.budget:
         row = inbox_row("raise_budget", {"limits": dict(order.budget)}, world.redactor)
-        store.post(order.session_id, f"grant:{order.session_id}:{digest(dict(order.budget))}", row)
+        store.post(order.session_id, grant_id(order.session_id, order.budget), row)
     return Begun(session, Resume("parent"), migrate)
+
+
+def grant_id(session_id: str, budget: Mapping[str, float]) -> str:
+    """What a grant is posted under: ids are those of the whole inbox, and of two equal ones the second is dropped."""
+    return f"grant:{session_id}:{digest(dict(budget))}"

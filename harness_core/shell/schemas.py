@@ -8,11 +8,17 @@ from typing import Any
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.json_schema import compiled_schema, faults
 
-__all__ = ["schema_findings"]
+__all__ = ["data_findings", "schema_findings"]
 
 MAX_COMPILED = 256
 
 _COMPILED: dict[str, Any] = {}  # a cache by content: what is forgotten is compiled again
+
+
+def data_findings(schema: Mapping[str, Any] | bool, value: Any) -> list[dict[str, Any]]:
+    """The same of a schema that may also be true or false, as those of workflows and plans are."""
+    rule = schema if isinstance(schema, Mapping) else {} if schema else {"not": {}}
+    return schema_findings(rule, value)
 
 
 def schema_findings(schema: Mapping[str, Any], value: Any, *, schema_hash: str | None = None) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
-"""A session's parts and the workflow that a child session is about in, the parts of that child out.
+"""A project's parts and the workflow that a session is begun for in, the parts of that session out.
 
-It has one stage, called like the workflow: what the stage that orchestrates has, with the workflow's own tools and the
-executor of plans. It is made of what the log has of the child and of the recorded configuration alone, so that a replay
-and a resume run what was begun.
+It has one stage, called like the workflow: what the stage has in whose place it stands (the one that orchestrates, or
+that where sessions begin), with the workflow's own tools and the executor of plans. It is made of what the log has of
+the session and of the recorded configuration alone, so that a replay and a resume run what was begun.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _RULES: Final = (('artifact.status == "success"', "completed"), ('artifact.statu
 
 
 def workflow_parts(parts: SessionParts, spec: Mapping[str, Any]) -> SessionParts:
-    """The parts of the child.
+    """The parts of the session.
 
     Args:
         parts: Those of the configuration.
-        spec: What the child is begun with: ``stage`` (the one that orchestrates), ``goal``, ``workflow``, ``plan``.
+        spec: What it is begun with: ``stage`` (in whose place it stands), ``goal``, ``workflow``, ``plan``.
 
     Raises:
         ConfigError: ``config.no_stage``: the stage is not configured any more.

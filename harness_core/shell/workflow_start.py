@@ -16,7 +16,7 @@ from harness_hookspecs.store import Store
 
 from .config.effective import EffectiveConfig
 from .definitions import workflow_wire
-from .schemas import schema_findings
+from .schemas import data_findings
 from .session_parts import SessionParts
 
 __all__ = ["ID_PREFIX", "Goal", "begun_with", "checked_goal", "spec_of_version", "spec_of_workflow"]
@@ -79,9 +79,7 @@ def _of_itself(plan: Mapping[str, Any], parts: SessionParts) -> dict[str, Any]:
 
 
 def _check(given: Any, workflow: Mapping[str, Any]) -> None:
-    schema = workflow["inputSchema"]
-    rule = schema if isinstance(schema, Mapping) else {} if schema else {"not": {}}
-    findings = schema_findings(rule, given)
+    findings = data_findings(workflow["inputSchema"], given)
     if findings:
         said = "; ".join(f"{one['path'] or '/'}: {one['message']}" for one in findings)
         message = f"this is no input of the workflow {workflow['name']}: {said}"

@@ -31,8 +31,8 @@ def registered_versions(store: Store, sessions: Iterable[Mapping[str, Any]]) -> 
     found: dict[str, dict[str, Any]] = {}
     for session in sessions:
         for version, definition_ref in _of_session(store, session["id"]):
-            known = found.setdefault(version["workflow_version_id"], {**version, "sessions": []})
-            known.setdefault("definition_ref", definition_ref)
+            fresh = {**version, "definition_ref": definition_ref, "sessions": []}
+            known = found.setdefault(version["workflow_version_id"], fresh)
             if session["id"] not in [one["id"] for one in known["sessions"]]:
                 known["sessions"].append({name: session[name] for name in ("id", "status", "created_at")})
     return [*found.values()]

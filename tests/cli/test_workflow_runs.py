@@ -76,7 +76,6 @@ def test_a_workflow_is_planned_once_and_its_version_runs_on_five_inputs(harness:
     assert sum("planner" in line for line in lines) == 1
 
 
-@pytest.mark.req("A-45", "B-154")
 def test_what_is_shown_of_a_version_is_what_was_planned_however_often_it_ran(harness: Run) -> None:
     version = planned(harness)
     source = harness("workflows", "show", version, "--source", text=True)

@@ -9,6 +9,7 @@ import pytest
 from harness_core.kernel.state import SessionState
 from harness_core.shell.child_calls import asked_child
 from harness_core.shell.child_tools import ChildTools, child_tools
+from harness_core.shell.nursing import grant_id
 from harness_core.shell.toolbox import Tool
 from harness_hookspecs.errors import HarnessError, RoleError
 from harness_hookspecs.role import parse_task
@@ -68,3 +69,10 @@ def test_two_tools_of_one_name_are_an_error_that_says_whose(schemas: dict[str, A
     with pytest.raises(RoleError) as caught:
         child_tools(task(**schemas), beside)
     assert caught.value.code == "workflow.tool_name"
+
+
+def test_each_grant_of_each_child_has_a_name_of_its_own_or_the_inbox_would_drop_the_second() -> None:
+    grants = [{"tokens": tokens, "calls": 5, "seconds": 60.0} for tokens in (1_234_567, 1_234_570)]
+    names = {grant_id(child, grant) for child in ("one", "two") for grant in grants}
+    assert len(names) == 4
+    assert grant_id("one", grants[0]) == grant_id("one", {**grants[0]})
