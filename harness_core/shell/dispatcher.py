@@ -132,6 +132,8 @@ class Dispatcher:
             if error.code == "cancelled" or self._recorder.fatal is not None:
                 raise
             return self._failed(call, error, None)
+        if self._recorder.fatal is not None:  # a call beside this one stopped the session; what was begun waits for it
+            raise self._recorder.fatal
         return self._execute(call, tool, start)
 
     def _recorded(self, call: ToolCall, record: CallRecord) -> ToolOutcome:
