@@ -13,7 +13,7 @@ from harness_hookspecs.host import Waiting
 
 from .output import complain
 
-__all__ = ["GRACE_SECONDS", "Interruptible", "interruptible"]
+__all__ = ["GRACE_SECONDS", "Beginning", "Interruptible", "interruptible"]
 
 T = TypeVar("T")
 
@@ -29,6 +29,30 @@ class Interruptible(Protocol):
 
     def interrupt(self, reason: str, grace_seconds: float = GRACE_SECONDS) -> None:
         """Stop, saving what there is."""
+
+
+class Beginning:
+    """A host that is to begin something: what it was told to stop before that, it stops as soon as it has begun.
+
+    Args:
+        host: Stops what it has begun, and knows of nothing else.
+    """
+
+    def __init__(self, host: Interruptible) -> None:
+        self._host = host
+        self._told: tuple[str, float] | None = None
+
+    def interrupt(self, reason: str, grace_seconds: float = GRACE_SECONDS) -> None:
+        """Stop, saving what there is."""
+        self._told = reason, grace_seconds  # first, so that what is begun at this moment is stopped by one of the two
+        self._host.interrupt(reason, grace_seconds)
+
+    def begun(self, begin: Callable[[], T]) -> T:
+        """Begin it."""
+        result = begin()
+        if self._told is not None:
+            self._host.interrupt(*self._told)
+        return result
 
 
 def interruptible(host: Interruptible, work: Callable[[], T], forced: Callable[[int], Any]) -> tuple[T, int | None]:

@@ -217,7 +217,7 @@ def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Ho
     from harness_core.kernel.state import FINAL
     from harness_core.shell.ports import make_ports
 
-    from .interrupt import interruptible
+    from .interrupt import Beginning, interruptible
     from .progress import Progress
     from .session_text import exit_of_session
 
@@ -227,8 +227,11 @@ def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Ho
     ) as host:
         for warning in host.config.warnings:
             complain(f"warning: {warning.text()}")
+        beginning = Beginning(host)
         document, number = interruptible(
-            host, lambda: host.wait(begin(host, progress)), lambda number: _forced(ctx, number)
+            beginning,
+            lambda: host.wait(beginning.begun(lambda: begin(host, progress))),
+            lambda number: _forced(ctx, number),
         )
         try:
             emit(ctx, document, lambda one: _result(host, one))

@@ -110,6 +110,10 @@ class Children:
             session = self.nursery.open(self._order(request))
         except Locked:  # somebody ends it at this moment
             return None
+        except HarnessError as error:
+            if error.code != "session.not_run":  # else it was cut off while it was begun, as its parent is
+                raise
+            return None
         if session is not None and not self._rested(session):
             return None
         child = fold_session(self.store, child_id)

@@ -10,11 +10,12 @@ import attrs
 from harness_core.kernel.forking import border, inheritance
 from harness_core.kernel.projections.artifacts import artifact_items, digest_of_ref
 from harness_core.kernel.projections.event import decoded, proved
-from harness_hookspecs.errors import ConfigError, StoreError
+from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.kit.paths import decode_path, encode_path
 
 from .beginning import checked_request, config_changes, plugin_changes, start_command
 from .replaying import fold_session, no_event, recorded_config
+from .snapshots import newer_events
 
 if TYPE_CHECKING:
     from harness_core.kernel.commands import Start
@@ -57,9 +58,7 @@ def fork_point(store: Store, parent_id: str, at: int, opened: Opened) -> ForkPoi
     seq = border(map(decoded, proved(store.read(stream, until=at))))
     state = fold_session(store, parent_id, until=seq)
     if state.unknown_types:
-        types = ", ".join(state.unknown_types)
-        message = f"session {parent_id[-8:]} has events this version does not know: {types}"
-        raise StoreError(message, code="store.newer_events", hint="fork it where it was run last")
+        raise newer_events(state, "fork it where it was run last")
     project = state.created["project"]
     if project != encode_path(opened.project):
         message = f"session {parent_id[-8:]} is of another project: {decode_path(project)}"

@@ -34,7 +34,7 @@ from .posting import inbox_row, said
 from .redaction import Redactor
 from .services import ActiveTime, Services
 from .session_parts import SessionParts
-from .snapshots import fold_on
+from .snapshots import fold_on, newer_events
 from .timers import Timers
 from .trace import TraceSink
 from .watching import Watch
@@ -112,7 +112,7 @@ class OwnedSession:
         self._cancel = self._ports.wait.token()
         self._late_cancel = self._ports.wait.token()
         self._leave = self._ports.wait.token()
-        self._closed = False
+        self._begun = self._closed = False
         self._rested = True  # until it is given back amid something
         self._cancel_seen = False
         self._cut_off = False
@@ -191,6 +191,10 @@ class OwnedSession:
         self._ask_again()
         if self._watched:
             self._ports.spawn(self._watch, seen, self._take_inbox, name="inbox")
+        if self._leave.cancelled():  # it was told to stop while there was nothing yet to be stopped
+            self.ask_to_stop(str(self._leave.reason))
+        self._begun = True
+        self.loop.wake()
 
     def _check_plans(self) -> None:
         """What the open attempt runs is checked again, before anything of it goes on."""
@@ -225,12 +229,7 @@ class OwnedSession:
     def _load(self) -> None:
         self.loop.load()
         if self.state.unknown_types:
-            raise StoreError(
-                f"session {self.session_id[-8:]} has events this version does not know: "
-                f"{', '.join(self.state.unknown_types)}",
-                code="store.newer_events",
-                hint="it can be looked at here; go on with it where it was run last",
-            )
+            raise newer_events(self.state, "it can be looked at here; go on with it where it was run last")
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
         """Wait until it is final, paused or nothing is under way any more; raises what stopped it.
@@ -265,22 +264,26 @@ class OwnedSession:
     def stop_within(self, grace_seconds: float, reason: str) -> None:
         """Stop what was asked to: what is in flight may end within the grace, and is told to in any case."""
         try:
-            if not self.loop.wait_quiescent(grace_seconds):
+            if not self.loop.wait_until(lambda _: self._stands_still(), timeout_seconds=grace_seconds):
                 self.loop.submit(PauseNow(reason))
-                # What is cut off now is as unknown as after a crash: how it answers the cancel is no result.
-                self._cut_off = True
-                self.loop.stop()
         finally:
+            # What is cut off now is as unknown as after a crash: how it answers the cancel is no result.
+            self._cut_off = True
+            self.loop.stop()
             self._cancel.cancel(reason)
             self._late_cancel.cancel(reason)
 
+    def _stands_still(self) -> bool:
+        """Whether nothing is under way, nor about to be: one that is being begun stands still only when it is."""
+        return (self._begun or self._closed) and self.loop.quiescent()
+
     def nudge(self) -> None:
-        """Take what was just posted by this process.
+        """Take what was just posted by this process, unless it goes on no more here.
 
         In the middle of a turn it is left to whoever watches the inbox: the caller may be a listener, who is told in
         that very turn and would wait for its end for ever.
         """
-        if self.loop.between_turns():
+        if self.loop.between_turns() and not self.loop.stopped:
             self._take_inbox()
 
     def document(self) -> dict[str, Any] | None:
@@ -362,7 +365,7 @@ class OwnedSession:
         """Signal tools at once, let a model call finish for a while, then end the session in any case (K-30)."""
         self._cancel.cancel(reason)
         try:
-            if not self.loop.wait_until(_is_final, timeout_seconds=self._world.cancel_grace_seconds):
+            if not self.loop.wait_until(lambda state: state.final, timeout_seconds=self._world.cancel_grace_seconds):
                 self._late_cancel.cancel(reason)
                 self.loop.submit(CancelNow(reason))
         except HarnessError:
@@ -393,7 +396,3 @@ class OwnedSession:
         for approval in list(self.state.pending.values()):
             if approval.awaited and not self.state.final:
                 self.loop.launch(Ask(approval.approval_id, approval.approval_id))
-
-
-def _is_final(state: SessionState) -> bool:
-    return state.final

@@ -29,7 +29,7 @@ from harness_core.kernel import (
 )
 from harness_core.kernel.projections import event
 from harness_hookspecs import events
-from harness_hookspecs.errors import HarnessError
+from harness_hookspecs.errors import HarnessError, StoreError
 from harness_hookspecs.kit import codec
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from .machine import SessionMachine
 
-__all__ = ["EVENTS_APART", "fold_on", "from_nearest"]
+__all__ = ["EVENTS_APART", "fold_on", "from_nearest", "newer_events"]
 
 EVENTS_APART: Final = 2_000
 """A log that grew by so many events gets a snapshot when it is folded: fewer than that take less than opening a file
@@ -117,3 +117,10 @@ def _keep(store: Store, folded: SessionState, last: StoredEvent, at_most_bytes: 
 
 def _seal(stands_at: StoredEvent, written: bytes) -> bytes:
     return sha256(stands_at.hash + written).digest()
+
+
+def newer_events(folded: state.SessionState, hint: str) -> StoreError:
+    """Make the error for a session whose log has events that nobody here knows."""
+    types = ", ".join(folded.unknown_types)
+    message = f"session {folded.session_id[-8:]} has events this version does not know: {types}"
+    return StoreError(message, code="store.newer_events", hint=hint)
