@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from harness_hookspecs.kit.frozen import FrozenDict
 from harness_hookspecs.mount import MountMode, MountPath
-from harness_hookspecs.value import JsonObject, Table
+from harness_hookspecs.value import JsonObject
 
 from .base import Name, Settings, Tier, Tokens
 
@@ -16,8 +18,8 @@ __all__ = [
     "WorkersOf", "WorkflowDefinition",
 ]  # fmt: skip
 
-WORKFLOW_NAME: Final = r"[a-z][a-z0-9._-]{0,99}"
-"""How a workflow may be called: its plans have the same name."""
+WORKFLOW_NAME: Final = r"(?!wfv_)[a-z][a-z0-9._-]{0,99}"
+"""How a workflow may be called: its plans have the same name, and what begins with wfv_ is the id of a version."""
 
 
 class Slot(Settings):
@@ -101,7 +103,9 @@ class WorkflowDefinition(Settings):
     description: str | None = Field(None, description="What it is for, as who may run it is told.")
     input: JsonObject | bool = Field(True, description="JSON Schema of what it is given.")
     output: JsonObject | bool = Field(True, description="JSON Schema of what it gives.")
-    models: Table[Slot] = Field({}, description="The models its plans may use; absent: that of the stage.")
+    models: Annotated[Mapping[Name, Slot], AfterValidator(FrozenDict)] = Field(
+        {}, description="The models its plans may use; absent: that of the stage."
+    )
     tools: tuple[Name, ...] = Field((), description="Tool sets and tools its plans may use.")
     planner: PlannerOf = Field(PlannerOf(), description="Who writes its plans.")
     workers: WorkersOf = Field(WorkersOf(), description="Who does its steps.")

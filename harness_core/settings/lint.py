@@ -17,6 +17,8 @@ Finding = tuple[ConfigPath, Problem]
 """Where the key is, and what is to be said of it; the caller knows the file and line of the key."""
 
 _COMPARISON: Final = re.compile(r"retries\s*(>=|>|==)\s*(\d{1,9})|(\d{1,9})\s*(<=|<|==)\s*retries")
+_USUAL_EXECUTORS: Final = ("agent", "workflow", "orchestrate")
+_HEEDED_BY: Final = {"plan": "workflow", "workflow": "workflow", "workflows": "orchestrate"}
 _MIRRORED: Final = {"<=": ">=", "<": ">", "==": "=="}
 
 
@@ -34,6 +36,7 @@ def lint(settings: StagesSettings) -> list[Finding]:
             )
         found += _unreachable_rules(name, rules)
         found += _never_firing(name, stage, rules)
+        found += _unheeded(name, stage)
     return [*found, *_unreached_stages(settings)]
 
 
@@ -72,6 +75,15 @@ def _never_firing(name: str, stage: Stage, rules: tuple[Rule, ...]) -> Iterator[
                 message,
                 f"write retries >= {most}, or raise retry.max_attempts",
             )
+
+
+def _unheeded(name: str, stage: Stage) -> Iterator[Finding]:
+    """What only another of the usual executors looks at; what further ones look at nobody knows here."""
+    executor = stage.executor.rpartition(":")[2]
+    for key, heeded_by in _HEEDED_BY.items():
+        if getattr(stage, key) is not None and executor != heeded_by and executor in _USUAL_EXECUTORS:
+            message = f"the executor {executor} does not look at it"
+            yield _finding(("stages", name, key), "not_heeded", message, f"executor: {heeded_by} does")
 
 
 def _retries_needed(expression: str) -> int | None:

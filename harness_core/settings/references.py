@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from harness_hookspecs.errors import PluginError
+from harness_hookspecs.value import JsonObject
+
+from .definitions import WorkflowDefinition
 from .harness import HarnessSettings
 from .lint import Finding
 from .models import ModelsSettings
@@ -17,7 +21,8 @@ __all__ = ["check_references"]
 
 def check_references(harness: HarnessSettings, models: ModelsSettings, stages: StagesSettings) -> list[Finding]:
     """List what one file says of another that the other does not bear out; each stops a run."""
-    return [*_models(models), *_stages(harness, models, stages), *_personas(models, stages.roles)]
+    defined = _workflows(models, stages.workflows)
+    return [*_models(models), *_stages(harness, models, stages), *defined, *_personas(models, stages.roles)]
 
 
 def _unknown(path: ConfigPath, what: str, name: str, known: Iterable[str]) -> Finding:
@@ -64,6 +69,27 @@ def _plans(name: str, stage: Stage, workflows: Iterable[str]) -> Iterator[Findin
         message = "the executor runs plans, and the stage has neither a plan nor a workflow that one is written for"
         hint = "give it plan, or workflow with the name of one"
         yield ("stages", name, "executor"), Problem("config.no_plan", message, hint=hint)
+
+
+def _workflows(models: ModelsSettings, workflows: Mapping[str, WorkflowDefinition]) -> Iterator[Finding]:
+    """Who is to answer is there, and what an input or an output is held to is a JSON Schema."""
+    for name, workflow in workflows.items():
+        for slot, said in workflow.models.items():
+            if said.bind is not None and said.bind not in models.models:
+                yield _unknown(("workflows", name, "models", slot, "bind"), "model", said.bind, models.models)
+        for key, schema in (("input", workflow.input), ("output", workflow.output)):
+            if not isinstance(schema, bool):
+                yield from _schema(("workflows", name, key), schema)
+
+
+def _schema(path: ConfigPath, schema: JsonObject) -> Iterator[Finding]:
+    from harness_hookspecs.kit.json_schema import compiled_schema  # not for those who define no workflow
+
+    try:
+        compiled_schema(schema)
+    except PluginError as error:
+        at = "" if error.where is None else f" at {error.where}"
+        yield path, Problem("config.schema", f"this is no JSON Schema{at}: {error.message}")
 
 
 def _targets(name: str, stage: Stage, names: Iterable[str]) -> Iterator[Finding]:

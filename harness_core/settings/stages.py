@@ -42,7 +42,9 @@ def _stage_name(name: str) -> str:
 
 def _workflow_name(name: str) -> str:
     if not re.fullmatch(WORKFLOW_NAME, name):
-        raise ValueError(f'"{name}" is not a workflow name: a lower-case letter, then such letters, digits, ., _ and -')
+        said = "a lower-case letter, then such letters, digits, ., _ and -"
+        more = "; what begins with wfv_ is the id of a version" if name.startswith("wfv_") else ""
+        raise ValueError(f'"{name}" is not a workflow name: {said}{more}')
     return name
 
 

@@ -86,7 +86,7 @@ def test_what_is_no_plan_is_not_registered(play: Any, answer: Any) -> None:
         (stages(plan=dict(PLAN)), "config.two_plans", "not both"),
         (stages(workflow=None), "config.no_plan", "neither a plan nor a workflow"),
         (stages(allowed_tools=["effects_pure"]), "config.tool_not_allowed", "effects_keyed"),
-        (stages({"models": {"fast": {"bind": "nobody"}}}), "config.no_model", "there is no such model"),
+        (stages({"models": {"fast": {"bind": "nobody"}}}), "config.unknown_name", 'no model "nobody"'),
         (stages({"models": {"fast": {"capabilities": ["vision"]}}}), "config.no_model", "cannot do vision"),
     ],
 )
