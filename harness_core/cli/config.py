@@ -19,7 +19,8 @@ from harness_hookspecs.errors import NotFound
 from harness_hookspecs.kit.paths import encode_path
 from harness_hookspecs.kit.render import escape_line
 
-from .output import complain, emit, json_option, options_of
+from .hosting import warn_of_config
+from .output import emit, json_option, options_of
 from .published import published_names, published_schema
 
 if TYPE_CHECKING:
@@ -46,17 +47,8 @@ def load(
     start = project if project is not None else options_of(ctx).project
     found = open_config(start, make_ports("threads"), env=os.environ, plugins=records, flags=flags)
     if not quiet:
-        _warn(found)
+        warn_of_config(found)
     return found
-
-
-def _warn(found: EffectiveConfig) -> None:
-    for warning in found.warnings:
-        complain(f"warning: {escape_line(warning.text())}")
-    if not found.trusted:
-        count = len(found.untrusted_leaves)
-        state = "is not trusted" if found.trusted_earlier is None else "was trusted and has changed since"
-        complain(f"warning: the project {state}, {count} of its settings do not count; see harness trust --dry-run")
 
 
 @click.group(invoke_without_command=True)

@@ -10,7 +10,7 @@ import click
 
 from harness_core.kernel.projections.drawing import FORMATS
 
-from .hosting import open_host, usage_error
+from .hosting import open_host, usage_error, warn_of_config
 from .named import session_argument
 from .output import emit, json_option, write_document
 from .plan_file import read_plan
@@ -45,6 +45,8 @@ def graph(
         elif version is not None:
             document = host.plan_graph(version=version)
         else:
+            if session is None:
+                warn_of_config(host.config)
             document = host.graph(session)
     if form == "json":
         write_document(document)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness_core.shell.ports_streams import results
+from harness_hookspecs.kit.render import escape_line
 
-from .output import options_of
+from .output import complain, options_of
 
 if TYPE_CHECKING:
     from harness_core.shell.config.effective import EffectiveConfig
@@ -27,7 +28,9 @@ __all__ = [
     "settings_of",
     "terminal",
     "usage_error",
+    "warn_of_config",
 ]
+
 
 def open_host(
     ctx: click.Context,
@@ -55,6 +58,19 @@ def open_host(
         on_event=on_event,
         on_chunk=on_chunk,
     )
+
+
+def warn_of_config(found: EffectiveConfig) -> None:
+    """Say on stderr what can hardly be meant in the configuration, and that what nobody trusts does not count.
+
+    It is for commands whose answer rests on the configuration as it is now; what runs a session refuses instead.
+    """
+    for warning in found.warnings:
+        complain(f"warning: {escape_line(warning.text())}")
+    if not found.trusted:
+        count = len(found.untrusted_leaves)
+        state = "is not trusted" if found.trusted_earlier is None else "was trusted and has changed since"
+        complain(f"warning: the project {state}, {count} of its settings do not count; see harness trust --dry-run")
 
 
 def usage_error(message: str) -> click.UsageError:

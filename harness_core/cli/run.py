@@ -212,8 +212,21 @@ def yolo_of(*, yolo: bool, destructive: bool) -> str:
 # -- following a session ---
 
 
-def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Host, Progress], str]) -> int:
-    """Begin, tell what happens, print the result once, and give the exit."""
+def follow(
+    ctx: click.Context,
+    overrides: Mapping[str, Any],
+    begin: Callable[[Host, Progress], str],
+    *,
+    version: Callable[[Any], str] | None = None,
+) -> int:
+    """Begin, tell what happens, print the result once, and give the exit.
+
+    Args:
+        ctx: The command.
+        overrides: What its flags set.
+        begin: Begins the session, or goes on with it, and gives its id.
+        version: Of a session that plans a workflow, reads the version out of what it came to.
+    """
     from harness_core.kernel.state import FINAL
     from harness_core.shell.ports import make_ports
 
@@ -234,7 +247,7 @@ def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Ho
             lambda number: _forced(ctx, number),
         )
         try:
-            emit(ctx, document, lambda one: _result(host, one))
+            emit(ctx, document, lambda one: _result(host, one, version))
         except BrokenPipeError:  # whoever stopped reading has the session's own exit, which says more
             if number is None:
                 complain(f"nobody read the result; harness sessions show {document['id'][-8:]} shows it")
@@ -245,14 +258,17 @@ def follow(ctx: click.Context, overrides: Mapping[str, Any], begin: Callable[[Ho
     return code if number is None or document["status"] in FINAL else 128 + number
 
 
-def _result(host: Host, document: Mapping[str, Any]) -> str:
+def _result(host: Host, document: Mapping[str, Any], version: Callable[[Any], str] | None) -> str:
+    from harness_hookspecs.kit.codec import loads
+
     from .session_text import Beside, result_text, stage_with_context
     from .waiting import budget_reached
 
     items = host.artifacts(document["id"])[-1:] if document["status"] == "completed" else []
     context = stage_with_context(document, lambda: host.events(document["id"]))
-    beside = Beside(context, budget_reached(host, document))
-    return result_text(document, [(item, host.artifact(item["ref"])) for item in items], beside)
+    made = [(item, host.artifact(item["ref"])) for item in items]
+    planned = version(loads(made[-1][1])) if version is not None and made else None
+    return result_text(document, made, Beside(context, budget_reached(host, document), planned))
 
 
 def _forced(ctx: click.Context, number: int) -> None:

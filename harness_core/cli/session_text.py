@@ -44,10 +44,12 @@ class Beside(NamedTuple):
     Attributes:
         context: The stage whose context was assembled last (``stage_with_context``); offered where no model was asked.
         reached: What the last ``budget.exhausted`` said, for a session that waits for more.
+        version: The version of a workflow that it planned.
     """
 
     context: str | None = None
     reached: Mapping[str, Any] | None = None
+    version: str | None = None
 
 
 def short(session_id: str) -> str:
@@ -84,6 +86,9 @@ def next_commands(document: Mapping[str, Any], beside: Beside = Beside()) -> lis
     name, status = short(document["id"]), document["status"]
     if status == "completed":
         made = [f"harness artifacts get {short(document['artifacts'][-1])}"] if document["artifacts"] else []
+        if beside.version is not None:
+            made = [f"harness workflows show {beside.version}", f"harness workflows run {beside.version} --input FILE"]
+            return [*made, f"harness report {name}"]
         return [f"harness report {name}", f"harness replay {name}", *made]
     if status == "failed":
         unattended = document["failure"]["code"] == "approval.denied_unattended"

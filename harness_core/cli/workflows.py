@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,7 @@ from harness_hookspecs.kit.frozen import thaw
 from harness_hookspecs.kit.render import escape_line
 
 from .errors import exit_of_code
-from .hosting import budget_of, open_host, settings_of, usage_error
+from .hosting import budget_of, open_host, settings_of, usage_error, warn_of_config
 from .noun import NounGroup
 from .numbers import Whole, minute
 from .output import emit, fitted, json_option, tabled, wants_json
@@ -32,7 +33,6 @@ __all__ = ["workflows"]
 _INPUT_BYTES: Final = 16 * 1024 * 1024
 
 
-
 @click.group(cls=NounGroup, default="list")
 def workflows() -> None:
     """List, plan, check, run and show workflows.
@@ -48,6 +48,7 @@ def workflows() -> None:
 def list_workflows(ctx: click.Context) -> None:
     """List the workflows of this project and their versions."""
     with open_host(ctx) as host:
+        warn_of_config(host.config)
         document = host.workflows()
     emit(ctx, document, _listed)
 
@@ -155,7 +156,8 @@ def _begin(ctx: click.Context, name: str, goal: str, given: Mapping[str, Any]) -
         on_ask = given["on_ask"] or host.config.harness.run.on_ask
         return host.start_workflow(name, value, goal=goal, on_ask=on_ask, **begin)
 
-    return follow(ctx, settings_of(given["settings"]), start)
+    version = itemgetter("workflowVersionId") if goal == "plan" else None
+    return follow(ctx, settings_of(given["settings"]), start, version=version)
 
 
 def _input(file: Path) -> Any:
@@ -183,6 +185,7 @@ def check(ctx: click.Context, file: Path, *, sketch: bool, stage: str | None) ->
     """
     source = read_plan(file)
     with open_host(ctx) as host:
+        warn_of_config(host.config)
         document = host.check_plan(source, stage=stage, sketch=sketch)
     emit(ctx, document, _checked)
     ctx.exit(0 if document["ok"] else exit_of_code("validation") or 1)

@@ -253,7 +253,7 @@ class Host:
     def _version(self, name: str) -> Mapping[str, Any]:
         from .workflow_versions import find_version, registered_versions
 
-        return find_version(registered_versions(self.store, self.sessions()), name)
+        return find_version(self.store, registered_versions(self.store, self.sessions()), name)
 
     def resume(
         self,

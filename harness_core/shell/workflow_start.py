@@ -26,6 +26,9 @@ ID_PREFIX: Final = "wfv_"
 """What the id of a version begins with; no workflow has such a name."""
 
 
+_SHOWN_CHARACTERS: Final = 400
+
+
 def spec_of_workflow(name: str, goal: Goal, given: Any, parts: SessionParts, config: EffectiveConfig) -> dict[str, Any]:
     """What a session is begun with that plans a workflow of the configuration, and runs the plan where that is wanted.
 
@@ -83,7 +86,13 @@ def _check(given: Any, workflow: Mapping[str, Any]) -> None:
     if findings:
         said = "; ".join(f"{one['path'] or '/'}: {one['message']}" for one in findings)
         message = f"this is no input of the workflow {workflow['name']}: {said}"
-        raise ValidationFailed(message, code="workflow.invalid_input", findings=findings)
+        hint = f"it takes {_shown(canonical(workflow['inputSchema']).decode())}"
+        raise ValidationFailed(message, code="workflow.invalid_input", hint=hint, findings=findings)
+
+
+def _shown(schema: str) -> str:
+    """As much of the schema as a line has room for."""
+    return schema if len(schema) <= _SHOWN_CHARACTERS else f"{schema[:_SHOWN_CHARACTERS]}..."
 
 
 def checked_goal(goal: str, name: str) -> Goal:

@@ -53,7 +53,7 @@ def _of_session(store: Store, session_id: str) -> Iterator[tuple[Mapping[str, An
         return
 
 
-def find_version(versions: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+def find_version(store: Store, versions: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
     """The version of that id, of which the beginning is enough.
 
     Raises:
@@ -67,8 +67,15 @@ def find_version(versions: Iterable[Mapping[str, Any]], name: str) -> Mapping[st
     if len(fitting) == 1:
         return known[fitting[0]]
     said = f"{len(fitting)} versions begin with {name}" if fitting else f"no version {name} is registered here"
-    hint = nearest(name, known) or "harness workflows lists them"
+    hint = _of_workflow(store, name, known) or nearest(name, known) or "harness workflows lists them"
     raise NotFound(said, code="workflow.unknown_version", hint=hint)
+
+
+def _of_workflow(store: Store, name: str, versions: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """What is meant, perhaps, where the name of a workflow stands in the place of a version."""
+    items = versions_document(store, {}, versions.values())["versions"]
+    planned = [one["workflow_version_id"] for one in items if one["workflow"] == name]
+    return f"{name} is a workflow; its versions, the newest first: {', '.join(planned[:3])}" if planned else None
 
 
 def version_document(store: Store, version: Mapping[str, Any]) -> dict[str, Any]:

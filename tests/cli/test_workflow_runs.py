@@ -117,3 +117,32 @@ def test_what_cannot_be_had_is_said_and_nothing_begins(
 ) -> None:
     assert said in harness("workflows", *words, given=given, exits=exits, text=True)
     assert harness("sessions")["items"] == []
+
+
+def test_what_takes_no_such_input_says_what_it_takes(harness: Run) -> None:
+    said = harness("workflows", "run", "jobs", given={"nose": "any"}, exits=14)
+    assert '"note"' in said["message"]
+    assert '"additionalProperties":false' in said["hint"]
+
+
+def test_whoever_planned_a_workflow_is_told_how_to_run_it(harness: Run) -> None:
+    said = harness("workflows", "plan", "jobs", given={"note": "any"}, text=True)
+    [version] = harness("workflows")["versions"]
+    assert f"harness workflows run {version['workflow_version_id']} --input FILE" in said
+
+
+def test_who_shows_a_workflow_in_place_of_a_version_is_told_its_versions(harness: Run) -> None:
+    version = planned(harness)
+    assert version in harness("workflows", "show", "jobs", exits=4)["hint"]
+
+
+@pytest.mark.parametrize("words", [("workflows",), ("workflows", "check", "plan.json"), ("graph",)])
+def test_who_asks_what_there_is_is_told_that_nobody_trusts_the_project(
+    project: Site, words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project.project / "plan.json").write_text(json.dumps(PLAN))
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.project.parent / "another"))
+    main([*words, "--json"])
+    said = capsys.readouterr()
+    assert "the project is not trusted" in said.err
+    assert json.loads(said.out)["schema"]

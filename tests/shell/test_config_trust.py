@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from pwd import getpwuid
 from typing import Any
 
 import pytest
@@ -231,3 +233,19 @@ def test_a_file_whose_name_ends_otherwise_is_not_silently_ignored(place: Place) 
     with pytest.raises(ConfigError) as caught:
         place.load()
     assert (caught.value.code, caught.value.where) == ("config.file_name", ".harness/policies.yml")
+
+
+@pytest.mark.parametrize("home", [{}, {"HOME": ""}, {"HOME": "."}, {"HOME": "~"}])
+def test_without_a_home_that_is_one_nothing_is_kept_where_somebody_stands(home: dict[str, str]) -> None:
+    assert folders_of(home).home == Path(getpwuid(os.getuid()).pw_dir)
+    assert folders_of(home).data.is_absolute()
+
+
+def test_a_user_without_any_home_is_told_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    with pytest.raises(ConfigError, match="has no home") as caught:
+        folders_of({})
+    assert caught.value.code == "config.no_home"
+    assert "HOME" in str(caught.value.hint)
+    kept = {f"XDG_{name}_HOME": f"/kept/{name}" for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+    assert folders_of(kept).data == Path("/kept/DATA/harness")

@@ -56,8 +56,15 @@ def folders_of(env: Mapping[str, str]) -> Folders:
         data=Path(xdg_folder(env, "XDG_DATA_HOME", ".local/share")),
         state=Path(xdg_folder(env, "XDG_STATE_HOME", ".local/state")),
         cache=Path(xdg_folder(env, "XDG_CACHE_HOME", ".cache")),
-        home=Path(home_of(env)),
+        home=_shown_home(env),
     )
+
+
+def _shown_home(env: Mapping[str, str]) -> Path:
+    try:
+        return Path(home_of(env))
+    except ConfigError:  # nothing is kept there, since each folder is named
+        return Path(os.devnull)
 
 
 def find_project(start: Path, *, exact: bool = False) -> Path:

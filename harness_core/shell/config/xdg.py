@@ -5,12 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from harness_hookspecs.errors import ConfigError
+
 __all__ = ["home_of", "xdg_folder"]
 
 
 def home_of(env: Mapping[str, str]) -> str:
-    """Give the person's home: ``HOME``, else what the system knows."""
-    return env.get("HOME") or os.path.expanduser("~")
+    """Give the person's home: ``HOME``, a relative one counts as unset, else what the system knows.
+
+    Raises:
+        ConfigError: ``config.no_home``: nobody knows it. A folder in its place would be another one from everywhere.
+    """
+    said = env.get("HOME", "")
+    if os.path.isabs(said):
+        return said
+    import pwd  # where it is needed at all
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError as error:
+        hint = "set HOME to the absolute folder where Harness may keep its log, its cache and what is trusted"
+        message = f"this user, {os.getuid()}, has no home: HOME is not set and the system knows of none"
+        raise ConfigError(message, code="config.no_home", hint=hint) from error
 
 
 def xdg_folder(env: Mapping[str, str], variable: str, usual: str) -> str:
