@@ -25,7 +25,8 @@ def interrupted(
     session: Any, monkeypatch: pytest.MonkeyPatch, applies: Callable[[OwnedSession], bool] = lambda owned: True
 ) -> list[str]:
     """Have the host told to stop while it begins the next session of that kind: after it is owned, before it runs."""
-    begin, told = OwnedSession._check_plans, []
+    begin = OwnedSession._check_plans
+    told: list[str] = []
 
     def meanwhile(owned: OwnedSession) -> None:
         begin(owned)

@@ -13,7 +13,7 @@ from harness_core.kernel.projections.context import context_document, find_visit
 from harness_core.kernel.projections.drawing import dot, mermaid
 from harness_core.kernel.projections.graph import ConfiguredStage, configured_graph, session_graph
 from harness_core.kernel.projections.prompt import prompt_calls, prompt_document
-from harness_core.kernel.projections.timeline import Timeline
+from harness_core.kernel.projections.timeline import Timeline, timeline
 from harness_hookspecs.errors import NotFound
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.prompt import prompt_hash
@@ -241,3 +241,15 @@ def test_a_way_that_no_condition_leads_is_not_said_to_follow_from_true() -> None
         "draft -> failed, by a rule without a condition",
         "draft -> failed because a == 1",
     ]
+
+
+def test_what_happens_in_a_step_of_a_plan_names_the_step() -> None:
+    log = Log().visit("draft").add("role.failed", {"step_path": "each[2]/say"}, error={"message": "gone"})
+    [*_, line] = timeline(log.events)
+    assert line.text == "draft/each[2]/say: role call failed: gone"
+
+
+def test_a_child_session_is_named_as_people_name_sessions() -> None:
+    log = Log().visit("lead").add("child.completed", child_id="01990000-0000-7000-8000-00000000beef", summary="done")
+    [*_, line] = timeline(log.events)
+    assert line.text == "lead: child 0000beef is done: done"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import attrs
+
 from harness_core.kernel.facts import Event
 from harness_core.kernel.state import PLUGIN_KEY
 from harness_hookspecs.events import EVENTS
@@ -42,14 +44,17 @@ class Timeline:
         if event.type not in EVENTS:
             return Line(event.seq, ".", f"{escape_line(event.type)} (unknown to this version, skipped)")
         say = _LINES.get(event.type)
-        said = say(self._named(event), place) if say is not None else None
+        step = event.refs.get("step_path")
+        at = place if step is None else attrs.evolve(place, stage=f"{place.stage}/{step}")
+        said = say(self._named(event), at) if say is not None else None
         if said is None:
             return None
         mark, text = said
         return Line(event.seq, mark, clip_line(escape_line(text), _TEXT_COLUMNS))
 
     def _named(self, event: Event) -> Payload:
-        """The payload; that of an approval's answer, or of waiting for some, also says what they are about."""
+        """The payload; that of an approval's answer, or of waiting for some, also says what they are about, and a child
+        is named as people see it."""
         payload = event.payload
         if event.type == "approval.requested":
             self._asked[payload["approval_id"]] = f"{payload['name']} ({payload['tier']})"
@@ -58,7 +63,7 @@ class Timeline:
         elif event.type == "session.awaiting":
             names = [f"{self._asked.get(one, '')}, approval {one[-8:]}" for one in payload["approval_ids"]]
             return {**payload, "what": "; ".join((*names, *payload.get("flaws", ())))}
-        return payload
+        return {**payload, "child_id": payload["child_id"][-8:]} if "child_id" in payload else payload
 
 
 def timeline(events: Iterable[Event]) -> list[Line]:
@@ -203,7 +208,7 @@ def _rejected(payload: Payload, place: Place) -> Said:
 
 def _child(payload: Payload, place: Place) -> Said:
     named = payload.get("workflow_version_id") or payload["workflow_id"]
-    return ".", f"{place.stage}: a child session to {payload['goal']} {named}: {payload['child_id'][-8:]}"
+    return ".", f"{place.stage}: a child session to {payload['goal']} {named}: {payload['child_id']}"
 
 
 def _child_failed(payload: Payload, place: Place) -> Said:
