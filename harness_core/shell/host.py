@@ -238,6 +238,7 @@ class Host:
 
         self.config.require_trust()
         parts, chosen = self._parts(), checked_goal(goal, name)
+        given = self._opened.redactor.value(given)  # it is kept as it stands, and not only as text
         if name.startswith(ID_PREFIX) and name not in self.config.stages.workflows:
             spec = spec_of_version(self._version(name), given, parts, self.store)
         else:
