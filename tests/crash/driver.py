@@ -64,7 +64,7 @@ def _counted(complete: Callable[..., Any]) -> Callable[..., Any]:
 
     def counted(self: Any, request: Any, call: Any) -> Any:
         [*_, asked] = (message for message in request.messages if message.role == "user")
-        _append("asked", json.dumps([*request.routing, digest(asked.to_wire())]))
+        _append("asked", json.dumps([*request.routing, len(request.messages), digest(asked.to_wire())]))
         return complete(self, request, call)
 
     return counted

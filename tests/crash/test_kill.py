@@ -15,7 +15,7 @@ import pytest
 
 from harness_core.shell.ports.failpoints import FAILPOINTS
 from tests.crash.killing import Driver, Reference
-from tests.crash.workflows import WORKFLOWS
+from tests.crash.workflows import ALIKE, WORKFLOWS
 from tests.reference import HARNESS, REFERENCE, Site, one_stage, says, write_reference, write_site
 
 DEEP = os.environ.get("HARNESS_TEST_PROFILE") == "deep"
@@ -33,7 +33,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
 def shape(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reference]:
     """A session of each shape."""
     with Driver(WORKFLOWS[request.param](tmp_path_factory.mktemp(request.param))) as driver:
-        yield Reference(driver)
+        yield Reference(driver, alike=ALIKE.get(request.param, 1))
 
 
 def test_the_reference_session_reaches_every_failpoint_but_those_of_other_shapes(

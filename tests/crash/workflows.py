@@ -10,7 +10,7 @@ from tests.acceptance.listing import decided, listed, ran, repaired, step
 from tests.crash.plans import fan_out, fixed
 from tests.reference import Site, calls, says, write_reference, write_site
 
-__all__ = ["WORKFLOWS"]
+__all__ = ["ALIKE", "WORKFLOWS"]
 
 _TOOLS: Mapping[str, Any] = {"tools": {"effects": {"probes": False}}}
 _UNAVAILABLE = {"error": {"code": "provider.unavailable"}}
@@ -131,3 +131,6 @@ def _numbered(stage: str, replies: list[dict[str, Any]], **when: int) -> list[di
 WORKFLOWS: Mapping[str, Callable[[Path], Site]] = {
     "line": _line, "fan": _fan, "loop": _loop, "steps": _steps, "timers": _timers, "plan 2": fixed, "plan 4": fan_out,
 }  # fmt: skip
+
+ALIKE: Mapping[str, int] = {"timers": 2}
+"""How many calls side by side ask a model the same; elsewhere each says what it is about."""
