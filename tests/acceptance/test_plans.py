@@ -1,4 +1,4 @@
-"""The four plans of the design, each through a whole session under the default roles; what they give is a text."""
+"""The four plans of the design as they are, each through a whole session under the default roles."""
 
 from __future__ import annotations
 
@@ -51,13 +51,20 @@ REPAIRED = """async def main(input, tools):
 """
 
 
+VERSIONS = {
+    "1": "wfv_a245673b561da9832927c7f75eba087f",
+    "2": "wfv_828be39c6c6e68896837b72133b75726",
+    "3": "wfv_5361bb610128ab8c715131cc8886a0f2",
+    "4": "wfv_b6de6eb101239e473af81e302ca64bcc",
+}
+"""Under which id each is registered, as the design says."""
+
+
 def planned(name: str) -> dict[str, Any]:
-    """A stages.yaml whose stage runs that plan, which gives what its last step gave."""
+    """A stages.yaml whose stage runs that plan, and whose artifact is any JSON."""
     [file] = LWIR.glob(f"{name}-*.json")
-    plan = json.loads(file.read_text(encoding="utf-8"))
-    value = {"text": f"got {{{{ steps.{plan['steps'][-1]['id']}.output }}}}"}
     stage = {
-        "role": "worker", "executor": "workflow", "plan": {**plan, "output": {"schema": True, "value": value}},
+        "role": "worker", "executor": "workflow", "artifact": "json", "plan": json.loads(file.read_bytes()),
         "allowed_tools": ["desk"], "on_success": "completed", "on_failure": "failed",
     }  # fmt: skip
     return {"initial": "run", "stages": {"run": stage}}
@@ -113,8 +120,10 @@ def test_a_plan_of_the_design_runs_to_its_output_and_replays(play: Any, site_fol
     document = session.host.run(json.dumps(given))
     assert document["status"] == "completed", document["failure"]
     [artifact] = session.host.artifacts("@last")
-    said = json.loads(session.host.artifact(artifact["ref"]))["text"].removeprefix("got ")
-    assert (said if isinstance(output, str) else json.loads(said)) == output
+    body = json.loads(session.host.artifact(artifact["ref"]))
+    assert body == (output if isinstance(output, dict) else {"value": output})
+    [registered] = session.host.workflows()["versions"]
+    assert registered["workflow_version_id"] == VERSIONS[name]
     succeeded = [one["stepPath"] for one in session.payloads("harness.execute_step.succeeded")]
     assert succeeded == paths if name in "123" else sorted(succeeded) == paths
     asked = {one["role_call_id"] for one in map(refs, session.events()) if "model" in one["type"]}
