@@ -86,8 +86,8 @@ class Node(Document):
     role: str | None = Field(description="The persona; of a step what it uses.")
     model: str | None = Field(description="The model; of a step its model or its tool.")
     executor: str | None = Field(description="The executor.")
-    visits: int | None = Field(description="How often it was entered; null for configured stages.")
-    attempts: int | None = Field(description="Attempts in all; null for configured stages.")
+    visits: int | None = Field(description="How often it was entered; null where none ran, and of fan-outs and waits.")
+    attempts: int | None = Field(description="Attempts in all; null likewise.")
     status: str | None = Field(description="How it was left.")
 
 
@@ -109,7 +109,7 @@ class Graph(Document):
     kind: Literal["configured", "session", "plan", "run"] = Field(description="Which.")
     session_id: str | None = Field(description="The session.")
     initial: str | None = Field(description="Where it begins.")
-    nodes: list[Node] = Field(description="Stages and ends.")
+    nodes: list[Node] = Field(description="Stages or steps, and ends.")
     edges: list[Edge] = Field(description="Ways between them.")
 
 

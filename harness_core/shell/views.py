@@ -283,7 +283,9 @@ def graph_of_run(store: Store, session_id: str, stage: str) -> dict[str, Any]:
         if event.type == "stage.entered":
             of_stage = event.payload["stage"]
         elif event.type == "workflow.version_registered" and of_stage == stage:
-            plan, found = event.payload["plan_ref"], []
+            plan, found, ended = event.payload["plan_ref"], [], False
+        elif event.type in ("stage.left", "retry.scheduled") and of_stage == stage:
+            ended = True
         elif of_stage == stage and event.type.startswith("harness.execute_step."):
             found.append(event)
         ended = ended or event.type.removeprefix("session.") in FINAL

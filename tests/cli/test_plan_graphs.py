@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from harness_core.cli.main import main
 from harness_core.cli.published import published_schema
 from tests.crash.plans import fan_out
-from tests.reference import Site
+from tests.reference import Site, says, write_site
 
 
 @pytest.fixture
@@ -67,6 +67,43 @@ def test_a_plan_is_drawn_before_it_runs_and_a_run_with_what_came_of_each_step(
     drawn = shown(capsys, "@last", "--stage", "run")
     assert drawn.startswith("flowchart TD") and "skipped" not in drawn and "completed, visits 3, attempts 3" in drawn
     assert shown(capsys, "--plan", str(file), "--format", "dot").startswith("digraph")
+
+
+def step(name: str, model: str, *needs: str) -> dict[str, Any]:
+    """A step that asks a model."""
+    said = {"id": name, "uses": "ai.generate", "with": {"model": model, "prompt": "Say it."}, "output": {"mode": "text"}}
+    return {**said, "needs": list(needs)} if needs else said
+
+
+def test_a_step_that_runs_at_last_is_led_to_from_what_leads_nowhere_else(
+    project: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [stage] = json.loads((project.project / ".harness/stages.yaml").read_text())["stages"].values()
+    plan = stage["plan"]
+    plan |= {"steps": [step("close", "small"), *plan["steps"]], "finally": "close"}
+    file = project.project / "plan.json"
+    file.write_text(json.dumps(plan))
+    document = graph(capsys, "--plan", str(file))
+    assert (document["initial"], edges(document) - WAYS) == ("audit", {("report", "close")})
+
+
+def test_what_has_not_run_when_its_stage_is_over_never_will_though_the_session_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = {
+        "apiVersion": "harness.lwir/v1", "kind": "Workflow", "metadata": {"name": "two"}, "input": {"schema": True},
+        "output": {"schema": True, "value": "x"}, "permissions": {"models": ["scripted"], "tools": []},
+        "steps": [step("first", "scripted"), step("second", "scripted", "first")],
+    }  # fmt: skip
+    usual = {"role": "worker", "allowed_tools": ["effects"], "on_success": "completed"}
+    run = {**usual, "executor": "workflow", "plan": plan, "on_failure": "review"}
+    review = {**usual, "task": "Say why.", "approvals": {"artifact": "required"}}
+    stages = {"initial": "run", "stages": {"run": run, "review": review}}
+    broken = {"when": {"stage": "run"}, "error": {"code": "provider.bad_request"}}
+    write_site(tmp_path, stages=stages, replies=[broken, says("It broke.")]).enter(monkeypatch)
+    assert main(["run", "Go.", "--on-ask", "suspend"]) == 10
+    ran = {one["id"]: one["status"] for one in graph(capsys, "@last", "--stage", "run")["nodes"]}
+    assert ran == {"first": "failed", "second": "skipped"}
 
 
 def shown_versions(capsys: pytest.CaptureFixture[str]) -> str:

@@ -26,7 +26,7 @@ def run_graph(plan: Mapping[str, Any], events: Iterable[Event], session_id: str,
         events: What the session recorded of it. A step of a fan-out is begun once a branch; fan-outs and waits are the
             runtime's, and nothing is recorded of them.
         session_id: The session.
-        ended: Whether it is over, so that what was never begun never will be.
+        ended: Whether the plan's run is over, so that what was never begun never will be.
     """
     begun: dict[str, dict[tuple[str, int], int]] = {}
     done: dict[str, set[tuple[str, int]]] = {}
@@ -75,6 +75,7 @@ def _document(
     kind: Literal["plan", "run"], session_id: str | None, plan: Mapping[str, Any], nodes: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
     edges = [edge for step in _steps(plan["steps"]) for edge in _edges(step)]
+    edges += _at_last(plan, edges)
     for edge in edges:
         nodes.setdefault(edge["to"], {**dict.fromkeys(next(iter(nodes.values()))), "id": edge["to"], "kind": "end"})
     led_to = {edge["to"] for edge in edges}
@@ -87,6 +88,13 @@ def _document(
         "nodes": [*nodes.values()],
         "edges": edges,
     }
+
+
+def _at_last(plan: Mapping[str, Any], edges: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The ways to the step that runs however the plan ended: from each step of its level that leads to no other."""
+    last, ids = plan.get("finally"), [step["id"] for step in plan["steps"]]
+    leading = {edge["from"] for edge in edges if edge["to"] in ids}
+    return [_edge(one, last, "finally") for one in ids if last not in (None, one) and one not in leading]
 
 
 def _edges(step: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
