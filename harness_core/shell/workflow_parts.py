@@ -47,7 +47,7 @@ def workflow_parts(parts: SessionParts, spec: Mapping[str, Any]) -> SessionParts
         executor=_EXECUTOR,
         requirements=frozenset(),
         artifact=_ARTIFACT,
-        allowed_tools=tuple(workflow["permissions"]["tools"]),
+        allowed_tools=tuple(tool.replace(".", "_") for tool in workflow["permissions"]["tools"]),  # a plan's own words
         gate=False,
         retry=RetryPolicy("retry", 1, inject_failure_reason=False, temperature_backoff=False),
         transitions=tuple(_rule(rules, when, target) for when, target in _RULES),

@@ -12,8 +12,9 @@ from jsonschema import Draft202012Validator
 
 from harness_core.cli.main import main
 from harness_core.cli.published import published_schema
+from tests.crash.plans import fan_out
 from tests.orchestra import INPUT, PLAN
-from tests.reference import Site, one_stage, says, write_site
+from tests.reference import Site, notes, one_stage, says, write_site
 
 USAGE = says("")["usage"]
 NOTES = ("one", "two", "three", "four", "five")
@@ -99,6 +100,19 @@ def test_a_session_of_a_workflow_is_forked_as_one(harness: Run) -> None:
     session = harness("workflows", "run", "jobs", given={"note": "two"})
     fork = harness("sessions", "fork", session["id"], "--at", "3")
     assert fork["status"] == "completed"
+
+
+def test_a_version_of_a_plan_that_a_stage_has_runs_by_hand_with_the_tools_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = fan_out(tmp_path).enter(monkeypatch)
+    assert main(["run", "Go."]) == 0
+    capsys.readouterr()
+    assert main(["workflows", "--json"]) == 0
+    [version] = json.loads(capsys.readouterr().out)["versions"]
+    (site.project / "input.json").write_text("{}")
+    assert main(["workflows", "run", version["workflow_version_id"], "--input", "input.json"]) == 0
+    assert sorted(notes(site)) == sorted(["a", "b", "c", "ranked"] * 2)
 
 
 @pytest.mark.parametrize(
