@@ -69,6 +69,9 @@ def _plans(name: str, stage: Stage, workflows: Iterable[str]) -> Iterator[Findin
         message = "the executor runs plans, and the stage has neither a plan nor a workflow that one is written for"
         hint = "give it plan, or workflow with the name of one"
         yield ("stages", name, "executor"), Problem("config.no_plan", message, hint=hint)
+    for index, one in enumerate(stage.workflows or ()):
+        if one not in workflows:
+            yield _unknown(("stages", name, "workflows", index), "workflow", one, workflows)
 
 
 def _workflows(models: ModelsSettings, workflows: Mapping[str, WorkflowDefinition]) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """A project's parts and the workflow that a session is begun for in, the parts of that session out.
 
-It has one stage, called like the workflow: what the stage has in whose place it stands (the one that orchestrates, or
+It has one stage, called like the workflow where a stage may be: what the stage has in whose place it stands (the one that orchestrates, or
 that where sessions begin), with the workflow's own tools and the executor of plans. It is made of what the log has of
 the session and of the recorded configuration alone, so that a replay and a resume run what was begun.
 """
@@ -12,17 +12,16 @@ from typing import Any, Final
 
 import attrs
 
-from harness_core.kernel.definition import RetryPolicy, RulePlan
+from harness_core.kernel.definition import RESERVED_TARGETS, RetryPolicy, RulePlan
 from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.rules import Rules
 
+from .definitions import RUNS_PLANS
 from .rule_plan import RULE_ROOTS
 from .session_parts import SessionParts
 
 __all__ = ["workflow_parts"]
 
-_EXECUTOR: Final = "workflow"
-_ARTIFACT: Final = "json"
 _RULES: Final = (('artifact.status == "success"', "completed"), ('artifact.status != "success"', "failed"))
 
 
@@ -41,12 +40,14 @@ def workflow_parts(parts: SessionParts, spec: Mapping[str, Any]) -> SessionParts
     if lead is None:  # the configuration was migrated
         message = f"there is no stage {spec['stage']} any more, in which workflow {name} was asked for"
         raise ConfigError(message, code="config.no_stage", hint="put the stage back, or cancel the session")
+    executor, artifact = RUNS_PLANS
+    place = name if name not in RESERVED_TARGETS else f"workflow.{name}"  # such a stage would be an end
     stage = attrs.evolve(
         lead,
-        name=name,
-        executor=_EXECUTOR,
+        name=place,
+        executor=executor,
         requirements=frozenset(),
-        artifact=_ARTIFACT,
+        artifact=artifact,
         allowed_tools=tuple(tool.replace(".", "_") for tool in workflow["permissions"]["tools"]),  # a plan's own words
         gate=False,
         retry=RetryPolicy("retry", 1, inject_failure_reason=False, temperature_backoff=False),
@@ -63,9 +64,9 @@ def workflow_parts(parts: SessionParts, spec: Mapping[str, Any]) -> SessionParts
     )
     return attrs.evolve(
         parts,
-        definition=attrs.evolve(parts.definition, initial=name, stages={name: stage}),
-        sources={name: ()},
-        policies={name: parts.policies[spec["stage"]]},
+        definition=attrs.evolve(parts.definition, initial=place, stages={place: stage}),
+        sources={place: ()},
+        policies={place: parts.policies[spec["stage"]]},
     )
 
 

@@ -339,14 +339,13 @@ def test_each_log_verifies_and_a_family_is_pruned_together(play: Any) -> None:
 @pytest.mark.parametrize(
     ("stages", "code"),
     [
-        (lead(workflows=["jbos"]), "config.no_workflow"),
+        (lead(workflows=["jbos"]), "config.unknown_name"),
         ({**lead(), "workflows": {"jobs": {"models": {"nobody": {"capabilities": ["vision"]}}}}}, "config.no_model"),
     ],
 )
 def test_a_stage_that_cannot_orchestrate_says_why_before_anything_runs(play: Any, stages: Any, code: str) -> None:
-    session = play(planner(), chief(1, text="none"), stages=stages)
     with pytest.raises(HarnessError) as caught:
-        session.run()
+        play(planner(), chief(1, text="none"), stages=stages).run()
     assert caught.value.code == code
     assert "stages.yaml" in str(caught.value.where)
 

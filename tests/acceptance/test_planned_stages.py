@@ -87,6 +87,7 @@ def test_what_is_no_plan_is_not_registered(play: Any, answer: Any) -> None:
         (stages(workflow=None), "config.no_plan", "neither a plan nor a workflow"),
         (stages(allowed_tools=["effects_pure"]), "config.tool_not_allowed", "effects_keyed"),
         (stages({"models": {"fast": {"bind": "nobody"}}}), "config.unknown_name", 'no model "nobody"'),
+        ({**stages(), "workflows": {"wfv_jobs": JOBS}}, "config.invalid", "is the id of a version"),
         (stages({"models": {"fast": {"capabilities": ["vision"]}}}), "config.no_model", "cannot do vision"),
     ],
 )

@@ -115,6 +115,20 @@ def test_a_version_of_a_plan_that_a_stage_has_runs_by_hand_with_the_tools_that_i
     assert sorted(notes(site)) == sorted(["a", "b", "c", "ranked"] * 2)
 
 
+@pytest.mark.parametrize("name", ["completed", "failed", "retry"])
+def test_a_workflow_that_is_called_as_an_end_is_planned_and_run_all_the_same(
+    project: Site, harness: Run, name: str
+) -> None:
+    plan = {"when": {"contains": "Write the workflow"}, "json": {**PLAN, "metadata": {"name": name}}, "usage": USAGE}
+    said = [plan, {"text": "did it", "usage": USAGE}]
+    project.write("script", {"schema": "harness.script/1", "replies": said})
+    project.write("stages", {**one_stage(), "workflows": {name: {"input": INPUT, "tools": ["effects"]}}})
+    session = harness("workflows", "run", name, given={"note": "one"})
+    assert session["status"] == "completed"
+    assert output(harness, session["id"]) == {"value": "did it"}
+    assert harness("replay", session["id"], "--mode", "skip-inference")["equal"]
+
+
 @pytest.mark.parametrize(
     ("words", "given", "exits", "said"),
     [
