@@ -1,8 +1,9 @@
 """A project's parts and the workflow that a session is begun for in, the parts of that session out.
 
-It has one stage, called like the workflow where a stage may be: what the stage has in whose place it stands (the one that orchestrates, or
-that where sessions begin), with the workflow's own tools and the executor of plans. It is made of what the log has of
-the session and of the recorded configuration alone, so that a replay and a resume run what was begun.
+It has one stage, called like the workflow where a stage may be: what the stage has in whose place it stands (the one
+that orchestrates, or that where sessions begin), with the workflow's own tools and the executor of plans. It is made of
+what the log has of the session and of the recorded configuration alone, so that a replay and a resume run what was
+begun.
 """
 
 from __future__ import annotations
