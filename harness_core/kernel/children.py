@@ -2,7 +2,11 @@
 
 A child is asked for by ``child.requested``, which reserves its id. It may begin when ``child.granted`` says what it may
 use up, goes no further after ``child.exhausted`` until it is granted more, and ends once, by ``child.completed`` or
-``child.failed``; of what was granted only what it used stays spent.
+``child.failed``; of what was granted only what it used stays spent. What one used that nobody waits for any more is
+unknown, and unknown is not zero: all that it was granted stays spent.
+
+What a child asks for and how it ends also says how long the parent has been run since it last told: a child is granted
+no time that has passed.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from .state import OpenRequest, SessionState
 
 __all__ = [
     "ABANDONED", "CHILDREN", "abandoned", "begin_children", "child_effect_id", "child_session_id", "children_of",
-    "end_of_child", "reserved_for_children",
+    "end_of_child", "reserved_for_children", "seconds_left",
 ]  # fmt: skip
 
 ABANDONED: Final = "child.abandoned"
@@ -70,6 +74,11 @@ def reserved_for_children(state: SessionState, dimension: str) -> float:
     """What children have used up, or may yet."""
     granted: float = sum(one.grant.get(dimension, 0) for one in state.children.values())
     return state.child_spent.get(dimension, 0) + granted
+
+
+def seconds_left(state: SessionState, limits: Limits) -> float:
+    """What is left of the time of a session, and so of each of its children: it passes for all of them at once."""
+    return float(state.budget.get("seconds", limits.budget_seconds) - state.active_ms / 1000)
 
 
 def _room(state: SessionState, limits: Limits) -> Room:
@@ -130,7 +139,7 @@ def _extended(short: Sequence[OpenRequest], room: Room) -> tuple[tuple[Fact, ...
         missing = child.short["used"] + child.short["wanted"] - child.short["limit"]
         left = room.left[dimension]
         if dimension == "seconds":
-            enough, grant = left > child.grant["seconds"], left
+            enough, grant = left > 0, child.short["used"] + left
         else:
             whole = max(1, math.ceil(missing))
             enough, grant = left >= whole, child.grant[dimension] + whole + (int(left) - whole) // 2
@@ -166,7 +175,7 @@ def abandoned(state: SessionState, role_call_id: str) -> tuple[Fact, ...]:
                 "child_id": one.payload["child_id"],
                 "status": "cancelled",
                 "error": error,
-                "spent": {name: one.grant.get(name, 0) for name in ("tokens", "calls")},  # what it used nobody knows
+                "spent": {name: one.grant.get(name, 0) for name in ("tokens", "calls")},  # what it used is unknown
             },
             {"stage_visit_id": one.payload["visit_id"]},
         )
@@ -177,9 +186,14 @@ def abandoned(state: SessionState, role_call_id: str) -> tuple[Fact, ...]:
 # -- the fold ---
 
 
+def _passed(state: SessionState, event: Event) -> None:
+    state.active_ms += event.payload.get("elapsed_ms", 0)  # older logs do not say it
+
+
 def _requested(state: SessionState, event: Event) -> None:
     payload = dict(event.payload)
     effect_id = payload["effect_id"]
+    _passed(state, event)
     child = OpenRequest("child", effect_id, payload, event.seq, event.id)
     state.open[effect_id] = state.children[effect_id] = child
 
@@ -193,6 +207,7 @@ def _begun(state: SessionState, event: Event) -> None:
 
 
 def _short(state: SessionState, event: Event) -> None:
+    _passed(state, event)
     child = state.children.get(event.payload["effect_id"])
     if child is not None:
         child.short = dict(event.payload)
@@ -200,6 +215,7 @@ def _short(state: SessionState, event: Event) -> None:
 
 def _ended(state: SessionState, event: Event) -> None:
     payload = dict(event.payload)
+    _passed(state, event)
     child = state.children.pop(payload["effect_id"], None)
     if child is None:
         return

@@ -179,7 +179,7 @@ class ChildEnded:
 
 @attrs.frozen
 class ChildShort:
-    """A child session has used up what it was granted; ``exhausted`` is the payload of its ``budget.exhausted``."""
+    """A child session has used up what it was granted; ``exhausted`` says of what, as its ``budget.exhausted`` does."""
 
     effect_id: str
     exhausted: Mapping[str, Any]

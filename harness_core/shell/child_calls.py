@@ -61,8 +61,18 @@ def requested_child(
 
 
 def child_failure(ended: Mapping[str, Any]) -> HarnessError | None:
-    """The error of a child that failed, with its own code; whoever asked for it decides what follows."""
-    return error_told(ended["error"]) if ended["type"] == "child.failed" else None
+    """The error of a child that failed, with its own code; whoever asked for it decides what follows.
+
+    What it had planned before it failed runs as often as is asked for: so its version is named.
+    """
+    if ended["type"] != "child.failed":
+        return None
+    error, version = ended["error"], ended.get("version")
+    if version is None or ended["goal"] != "start":
+        return error_told(error)
+    version_id = version["workflow_version_id"]
+    said = f"{error['message']}; its plan is registered: run_workflow takes {version_id}"
+    return error_told({**error, "message": said})
 
 
 def child_result(ended: Mapping[str, Any], read_blob: Callable[[str], bytes]) -> Any:

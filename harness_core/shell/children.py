@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from harness_core.kernel.children import ABANDONED
+from harness_core.kernel.children import ABANDONED, seconds_left
 from harness_core.kernel.commands import ChildEnded, ChildShort, Command
+from harness_core.kernel.definition import Limits
 from harness_core.kernel.projections.event import decoded, payload_of
 from harness_core.kernel.state import OpenRequest, SessionState, Usage
 from harness_hookspecs.errors import HarnessError, Locked
@@ -23,6 +24,7 @@ from harness_hookspecs.store import Store, StoredEvent
 
 from .perform_ask import OnAsk
 from .replaying import fold_session
+from .services import ActiveTime, elapsed
 
 if TYPE_CHECKING:
     from .session import OwnedSession
@@ -43,6 +45,7 @@ class ChildOrder:
     spec_ref: str
     spec: Mapping[str, Any]  # goal, workflow, input, stage, and the plan where one is run
     budget: Mapping[str, float]
+    seconds_left: float  # of its parent, when it is begun or gone on with
     on_ask: OnAsk
     yolo: str
     seed: int
@@ -99,15 +102,20 @@ class Children:
     _running: dict[str, OwnedSession] = attrs.field(factory=dict, init=False)
     _heard: tuple[str | None, str | None] = attrs.field(default=(None, None), init=False)
 
-    def run(self, request: OpenRequest) -> Command | None:
+    def run(self, request: OpenRequest, limits: Limits, active: ActiveTime) -> Command | None:
         """Begin a child or go on with it until it rests; ``None`` for one that waits for something.
+
+        Args:
+            request: What was asked for.
+            limits: Of the parent.
+            active: How long the parent has been run; what is told of the child says it too.
 
         Raises:
             HarnessError: What stopped its loop, as if it were the parent's own.
         """
         child_id = request.payload["child_id"]
         try:
-            session = self.nursery.open(self._order(request))
+            session = self.nursery.open(self._order(request, limits))
         except Locked:  # somebody ends it at this moment
             return None
         except HarnessError as error:
@@ -120,9 +128,9 @@ class Children:
         if not child.final and request.effect_id not in self.parent.state().children:  # given up while it was run
             self.nursery.cancel(child_id)
             return None
-        return self._told(request, child)
+        return self._told(request, child, active)
 
-    def _order(self, request: OpenRequest) -> ChildOrder:
+    def _order(self, request: OpenRequest, limits: Limits) -> ChildOrder:
         state, asked = self.parent.state(), request.payload
         return ChildOrder(
             session_id=asked["child_id"],
@@ -131,6 +139,7 @@ class Children:
             spec_ref=asked["spec_ref"],
             spec=read_canonical(self.store.blob(asked["spec_ref"])),
             budget=dict(request.grant),
+            seconds_left=seconds_left(state, limits),
             on_ask=self.parent.on_ask,
             yolo=state.created.get("yolo", "off"),
             seed=state.created["seed"],
@@ -191,16 +200,20 @@ class Children:
 
     # -- what the parent is told ---
 
-    def _told(self, request: OpenRequest, child: SessionState) -> Command | None:
+    def _told(self, request: OpenRequest, child: SessionState, active: ActiveTime) -> Command | None:
         if not child.final:
             lacks = child.exhausted
-            return None if lacks is None else ChildShort(request.effect_id, lacks)
+            return None if lacks is None else ChildShort(request.effect_id, {**lacks, **elapsed(active)})
         payload: dict[str, Any] = {
+            **elapsed(active),
             "effect_id": request.effect_id,
             "child_id": child.session_id,
             "usage": _usage(child.usage),
             "spent": child_spent(child),
         }
+        version = self._version(request, child)
+        if version is not None:
+            payload["version"] = version
         if child.status == "completed":
             return self._completed(request, child, payload)
         return ChildEnded(request.effect_id, False, {**payload, "status": child.status, "error": _error(child)})
@@ -210,9 +223,6 @@ class Children:
         content = self.store.blob(ref) if ref is not None else canonical(None)
         payload["output_ref"] = hashlib.sha256(content).hexdigest()
         payload["summary"] = _summary(content)
-        version = self._version(request, child)
-        if version is not None:
-            payload["version"] = version
         return ChildEnded(request.effect_id, True, payload, {payload["output_ref"]: content})
 
     def _version(self, request: OpenRequest, child: SessionState) -> dict[str, Any] | None:

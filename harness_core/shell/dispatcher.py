@@ -24,7 +24,7 @@ from .journal import OMITTED, CallRecord
 from .perform_tool import execute, preview, probe
 from .recorder import RoleCallRecorder
 from .schemas import schema_findings
-from .services import Services
+from .services import Services, elapsed
 from .toolbox import Tool
 
 __all__ = ["CallSite", "Dispatcher", "ToolCall"]
@@ -93,7 +93,7 @@ class Dispatcher:
         self.site = site
         self._recorder, self._loop, self._ports = recorder, services.loop, services.ports
         self._deadlines, self._redactor, self._cancel = services.deadlines, services.redactor, services.cancel
-        self._recorded_error = services.recorded
+        self._recorded_error, self._active = services.recorded, services.active
 
     def redacted(self, args: Any) -> Any:
         """Arguments as they go on: no call carries a secret, whoever makes it (D-18)."""
@@ -295,6 +295,7 @@ class Dispatcher:
         if effect not in state.children:
             asked = asked_child(site.children, call.name, call.args, state, site.max_depth)
             payload, blobs = requested_child(asked, state, (recorder.role_call_id, call.call_id), recorder.read_blob)
+            payload |= elapsed(self._active)
             recorder.intend([recorder.fact("child.requested", payload)], blobs)
         raise recorder.suspend("child", effect)
 

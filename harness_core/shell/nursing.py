@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from harness_core.kernel.commands import Resume
+from harness_core.kernel.state import SessionState
 from harness_hookspecs.kit.canonical import canonical, digest
 
 from .beginning import RunRequest, migration, plugin_changes, start_command
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from .session_parts import SessionParts
 
 __all__ = ["Begun", "going_on", "grant_id", "new_child"]
+
+_LEAST_SECONDS: Final = 0.001  # a limit is above nothing
 
 
 @attrs.frozen
@@ -75,10 +78,17 @@ def going_on(
         terminal=order.terminal,
         accept_drift=order.accept_drift,
     )
-    if state.budget != order.budget:
-        row = inbox_row("raise_budget", {"limits": dict(order.budget)}, world.redactor)
-        store.post(order.session_id, grant_id(order.session_id, order.budget), row)
+    budget = _budget_now(order, state)
+    if state.budget != budget:
+        row = inbox_row("raise_budget", {"limits": budget}, world.redactor)
+        store.post(order.session_id, grant_id(order.session_id, budget), row)
     return Begun(session, Resume("parent"), migrate)
+
+
+def _budget_now(order: ChildOrder, state: SessionState) -> dict[str, float]:
+    """What it was granted; of time no more than is left of its parent's, which went on while this one waited."""
+    seconds = min(order.budget["seconds"], state.active_ms / 1000 + max(order.seconds_left, _LEAST_SECONDS))
+    return {**order.budget, "seconds": seconds}
 
 
 def grant_id(session_id: str, budget: Mapping[str, float]) -> str:

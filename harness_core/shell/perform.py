@@ -325,7 +325,8 @@ class Performer:
     def run_child(self, effect: RunChild) -> Command | None:
         request = self._open(effect.effect_id)
         run = self.services.run_child
-        return None if request is None or run is None else run(request)
+        limits, active = self.parts.definition.limits, self.services.active
+        return None if request is None or run is None else run(request, limits, active)
 
     # -- validation and approval ---
 

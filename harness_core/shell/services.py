@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.commands import Command
+from harness_core.kernel.definition import Limits
 from harness_core.kernel.facts import Fact
 from harness_core.kernel.state import OpenRequest
 from harness_hookspecs.errors import Drift, HarnessError, Suspend
@@ -20,7 +21,7 @@ from .loop import SessionLoop
 from .redaction import Redactor
 from .trace import TraceSink
 
-__all__ = ["ActiveTime", "Services"]
+__all__ = ["ActiveTime", "Services", "elapsed"]
 
 
 class ActiveTime:
@@ -41,6 +42,12 @@ class ActiveTime:
         return int(elapsed * 1000)
 
 
+def elapsed(active: ActiveTime) -> dict[str, int]:
+    """The time since the last lap, as what is recorded of a child says it; nothing where none has passed."""
+    lap = active.lap_ms()
+    return {"elapsed_ms": lap} if lap else {}
+
+
 @attrs.frozen
 class Services:
     """The doors, the loop, and who is told of chunks."""
@@ -56,7 +63,7 @@ class Services:
     trace: TraceSink | None = None
     in_turn: Callable[[Fact], Suspend | None] | None = None  # a simulation holds what a role call writes until its turn
     on_raised: Callable[[HarnessError], None] = lambda error: None
-    run_child: Callable[[OpenRequest], Command | None] | None = None  # until it rests; None where none is run
+    run_child: Callable[[OpenRequest, Limits, ActiveTime], Command | None] | None = None  # until it rests; None where none is run
     accept: Callable[[Drift], None] | None = None  # records what a person accepts; None where nobody does
 
     def recorded(self, error: HarnessError) -> dict[str, Any]:

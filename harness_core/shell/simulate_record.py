@@ -40,6 +40,7 @@ _READINGS: Mapping[str, Sequence[str]] = {
     "harness.tool_call.succeeded": ("durationMs",),
     "harness.tool_call.failed": ("durationMs",),
     "budget.settled": ("elapsed_ms",),
+    "child.requested": ("elapsed_ms",),
 }
 """What of an event was read off a clock: a simulation's clock shows what was recorded."""
 

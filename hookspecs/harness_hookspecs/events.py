@@ -504,6 +504,7 @@ class ChildRequested(_Requested):
     workflow_version_id: str | None = None
     depth: Attempt
     spec_ref: Digest  # what the child is begun with
+    elapsed_ms: int = Field(default=0, ge=0)
 
 
 class ChildGranted(Value):
@@ -517,6 +518,7 @@ class ChildGranted(Value):
 class ChildExhausted(BudgetExhaustedEvent):
     effect_id: str
     child_id: str
+    elapsed_ms: int = Field(default=0, ge=0)
 
 
 class ChildCompleted(Value):
@@ -527,6 +529,7 @@ class ChildCompleted(Value):
     version: ChildVersion | None = None  # that it registered
     usage: Usage  # its own; never part of the parent's
     spent: ChildSpent  # of what it was granted, with what its own children spent
+    elapsed_ms: int = Field(default=0, ge=0)  # that the parent has been run since it last told
 
 
 class ChildFailed(Value):
@@ -534,8 +537,10 @@ class ChildFailed(Value):
     child_id: str
     status: Literal["failed", "cancelled"]
     error: ErrorEnvelope
+    version: ChildVersion | None = None  # that it registered before it failed
     usage: Usage | None = None  # nobody knows where it was abandoned
     spent: ChildSpent
+    elapsed_ms: int = Field(default=0, ge=0)
 
 
 class RetryScheduled(Value):

@@ -81,6 +81,20 @@ def test_a_workflow_is_planned_once_and_its_version_runs_as_often_as_the_model_l
             assert report["equal"], (mode, report["diverged"])
 
 
+@pytest.mark.req("A-86")
+def test_a_version_whose_first_run_failed_is_named_to_the_model_and_runs_again(play: Any) -> None:
+    again = ("run_workflow", {"workflowVersionId": VERSION, "input": {"note": "two"}})
+    broken = {"when": {"stage": "jobs", "contains": "Do one now."}, "error": {"code": "provider.bad_request"}}
+    session = orchestra(play, chief(1, start("one")), chief(2, again), chief(3, text="all"), broken, worker("two"))
+    assert session.run()["status"] == "completed"
+    [failed] = session.payloads("child.failed")
+    assert failed["version"]["workflow_version_id"] == VERSION
+    assert VERSION in session.payloads("harness.tool_call.failed")[0]["error"]["message"]
+    assert results(session) == ["done"]
+    for mode in ("full", "skip-inference", "simulate"):
+        assert session.host.replay("@last", mode)["equal"], mode
+
+
 def roles_of(session: Any, session_id: str) -> list[str]:
     return [one["role"] for one in payloads(session.host.events(session_id), "role.requested")]
 
@@ -241,6 +255,24 @@ def test_children_use_no_more_than_the_budget_of_the_session_they_come_from(play
     session.reopen()
     assert session.host.resume(document["id"], budget={"calls": 50})["status"] == "completed"
     assert len(children_of(session)) == 5
+
+
+def test_a_child_that_waited_goes_on_with_no_more_time_than_its_parent_has_left(play: Any) -> None:
+    asks, slow = worker("one", ("network", {"note": "sent"})), worker("two", ("slow", {"seconds": 0.1, "note": "slow"}))
+    session = orchestra(play, chief(1, *map(start, NOTES[:2])), chief(2, text="all"), asks, worker("one", turn=2), slow,
+                        worker("two", turn=2))  # fmt: skip
+    session.run()
+    [waits, _] = children_of(session)
+    granted = session.payloads("child.granted")[0]["seconds"]
+    [passed] = [one["elapsed_ms"] for one in session.payloads("child.completed")]
+    assert passed >= 100
+    session.answer(session.pending()[0])
+    session.reopen()
+    assert session.resume()["status"] == "completed"
+    [raised] = payloads(session.host.events(waits["id"]), "budget.raised")
+    used = sum(one.get("elapsed_ms", 0) for one in payloads(session.host.events(waits["id"]), "budget.settled"))
+    assert raised["limits"]["seconds"] <= granted - (passed - used) / 1_000
+    assert session.host.replay(waits["id"], "simulate")["equal"]
 
 
 def test_what_children_use_is_theirs_and_summed_in_the_report_of_the_tree_alone(play: Any, capsys: Any) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from harness_core.kernel.children import child_effect_id, child_session_id, end_of_child
+from harness_core.kernel.children import child_effect_id, child_session_id, end_of_child, seconds_left
 from harness_core.kernel.commands import ChildEnded, ChildShort, Record, RoleFailed, RoleReturned, RoleSuspended
 from harness_core.kernel.effects import RunChild, RunRole
 from harness_core.kernel.facts import Fact
@@ -56,9 +56,12 @@ def child(play: Play, name: str) -> OpenRequest:
     return play.state.children[child_effect_id(role_of(play), name)]
 
 
-def ended(play: Play, name: str, *, ok: bool = True, tokens: int = 0, calls: int = 0) -> list[str]:
+def ended(
+    play: Play, name: str, *, ok: bool = True, tokens: int = 0, calls: int = 0, elapsed_ms: int = 0
+) -> list[str]:
     one = child(play, name)
     payload: dict[str, Any] = {"effect_id": one.effect_id, "child_id": one.payload["child_id"]}
+    payload |= {"elapsed_ms": elapsed_ms} if elapsed_ms else {}
     usage = {"inputTokens": tokens, "outputTokens": 0, "cachedInputTokens": 0, "reasoningTokens": 0}
     payload |= {"usage": usage, "spent": {"tokens": tokens, "calls": calls}}
     if ok:
@@ -218,6 +221,36 @@ def test_children_together_never_exceed_the_budget_and_a_log_alone_gives_the_sam
             short(play, chance.choice(now), chance.randint(1, 200))
         again = play.folded_again()
         assert snapshot_of(again) == snapshot_of(play.state) == snapshot_of(state_of(snapshot_of(play.state)))
+
+
+def test_a_child_is_granted_no_time_that_has_passed_while_others_ran() -> None:
+    play = begun(budget_seconds=100, max_children=1)
+    ask(play, "a", "b")
+    assert child(play, "a").grant["seconds"] == 100
+    ended(play, "a", elapsed_ms=70_000)
+    assert child(play, "b").grant["seconds"] == 30
+    assert seconds_left(play.state, play.machine.definition.limits) == 30
+
+
+def test_a_child_whose_time_is_used_up_goes_on_when_there_is_more_and_gets_no_second_twice() -> None:
+    play = begun(budget_seconds=100, max_children=2)
+    ask(play, "a", "b")
+    one = child(play, "a")
+    said = {"dimension": "seconds", "limit": 100, "used": 101, "wanted": 0, "elapsed_ms": 101_000}
+    assert play.send(ChildShort(one.effect_id, said)) == ["child.exhausted"]
+    assert "budget.exhausted" in ended(play, "b", elapsed_ms=1_000)
+    assert active(play) == []
+    assert "child.granted" in play.receive("raise_budget", limits={"seconds": 150})
+    assert child(play, "a").grant["seconds"] == 101 + 48
+
+
+@pytest.mark.inv("I-21")
+def test_a_child_that_was_granted_nothing_is_given_up_for_nothing() -> None:
+    play = begun(budget_tokens=900, max_children=1)
+    ask(play, "a", "b")
+    granted = child(play, "a").grant
+    play.send(RoleFailed(role_of(play), {"name": "E", "message": "no", "code": "config.migrated"}))
+    assert play.state.child_spent == {"tokens": granted["tokens"], "calls": granted["calls"]}
 
 
 def test_a_pause_lets_nothing_begin() -> None:
