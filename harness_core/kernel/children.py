@@ -220,6 +220,8 @@ def _ended(state: SessionState, event: Event) -> None:
     if child is None:
         return
     state.open.pop(child.effect_id, None)
+    if payload.get("error", {}).get("code") == ABANDONED:
+        state.given_up.append(payload["child_id"])
     for name, amount in payload["spent"].items():
         state.child_spent[name] = state.child_spent.get(name, 0) + amount
     asked = child.payload

@@ -256,6 +256,7 @@ class SessionState:
     children: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that are child sessions
     child_ends: dict[str, dict[str, Any]] = attrs.Factory(dict)  # open role call -> its call -> how its child ended
     child_spent: dict[str, float] = attrs.Factory(dict)  # tokens and calls of children that have ended
+    given_up: list[str] = attrs.Factory(list)  # children that nobody waits for, and that are to be ended
     versions: dict[str, dict[str, Any]] = attrs.Factory(dict)  # workflow version id -> what a child registered
     approvals: dict[str, Approval] = attrs.Factory(dict)  # all of them: to look one up, never to walk over
     pending: dict[str, Approval] = attrs.Factory(dict)  # those that nobody has decided

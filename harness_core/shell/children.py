@@ -29,9 +29,10 @@ from .services import ActiveTime, elapsed
 if TYPE_CHECKING:
     from .session import OwnedSession
 
-__all__ = ["ChildOrder", "Children", "Nursery", "Started", "child_spent", "is_abandoned"]
+__all__ = ["ChildOrder", "Children", "Nursery", "Started", "child_spent"]
 
 _SUMMARY_CHARACTERS = 200
+_GIVEN_UP = "the role call that asked for it has ended"
 _NOTHING = (None, None)
 
 
@@ -94,11 +95,13 @@ class Children:
         store: Where their logs are.
         nursery: Begins them.
         parent: The session.
+        spawn: Begins work that the parent's loop does not wait for.
     """
 
     store: Store
     nursery: Nursery
     parent: Started
+    spawn: Callable[..., Any]
     _running: dict[str, OwnedSession] = attrs.field(factory=dict, init=False)
     _heard: tuple[str | None, str | None] = attrs.field(default=(None, None), init=False)
 
@@ -153,6 +156,8 @@ class Children:
         self._running[session.session_id] = session
         try:
             self._pass_on(session)  # what the parent was told before the child was there
+            if session.session_id in self.parent.state().given_up:  # while it was opened: who ends them found nobody
+                session.ask_to_end(_GIVEN_UP)
             session.wait()
         except HarnessError as error:
             if error.code != "session.not_run":
@@ -180,15 +185,21 @@ class Children:
                 with suppress(HarnessError):  # there may be no such session yet, or no more
                     self.nursery.cancel(child.payload["child_id"])
 
-    def end_abandoned(self, child_ids: Iterable[str]) -> None:
-        """End those that nobody waits for any more, since the role call that asked for them is over."""
-        for child_id in child_ids:
+    def committed(self, stored: Iterable[StoredEvent]) -> None:
+        """End those, in the background, of which these events say that nobody waits for them any more."""
+        given_up = [payload_of(one)["child_id"] for one in stored if _is_abandoned(one)]
+        if given_up:
+            self.spawn(self.end_given_up, given_up, name="abandoned")
+
+    def end_given_up(self, child_ids: Iterable[str]) -> None:
+        """End those that nobody waits for any more; who goes on with the parent does so for one that died before."""
+        for child_id in list(child_ids):
             session = self._running.get(child_id)
             with suppress(HarnessError):  # it has stopped by itself, or was never begun
                 if session is None:
                     self.nursery.cancel(child_id)
                 else:
-                    session.ask_to_end("the role call that asked for it has ended")
+                    session.ask_to_end(_GIVEN_UP)
 
     def _pass_on(self, session: OwnedSession) -> None:
         state = self.parent.state()
@@ -237,7 +248,7 @@ class Children:
         return None if found is None else {**found, "definition_ref": definition_ref}
 
 
-def is_abandoned(event: StoredEvent) -> bool:
+def _is_abandoned(event: StoredEvent) -> bool:
     """Whether it says of a child that nobody waits for it any more."""
     return event.type == "child.failed" and payload_of(event)["error"].get("code") == ABANDONED
 

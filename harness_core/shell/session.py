@@ -12,7 +12,6 @@ import attrs
 from harness_core.kernel.commands import CancelNow, Migrate, PauseNow, PluginsFailed, Received
 from harness_core.kernel.effects import Ask
 from harness_core.kernel.facts import Event
-from harness_core.kernel.projections.event import payload_of
 from harness_core.kernel.projections.session import session_document
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Drift, HarnessError, Locked, StoreError
@@ -21,7 +20,7 @@ from harness_hookspecs.provider import Chunk
 from harness_hookspecs.store import Head, Posted, Store, StoredEvent
 
 from .answering import post_answer, question
-from .children import Children, Nursery, Started, is_abandoned
+from .children import Children, Nursery, Started
 from .deadlines import Deadlines
 from .heads import copy_head
 from .loop import SessionLoop
@@ -43,7 +42,7 @@ __all__ = ["OwnedSession", "SessionWorld", "take_ownership"]
 
 _NAMED_BY_TYPE = (
     "session.created", "stage.left", "transition.taken", "budget.settled", "timer.elapsed", "child.requested",
-    "child.granted", "child.completed",
+    "child.granted", "child.completed", "child.failed",
 )  # fmt: skip
 _REACHED_BY_TYPE = {"artifact.accepted": "artifact.stored", **{name: name for name in _NAMED_BY_TYPE}}
 _ENDINGS = frozenset({"session.completed", "session.failed", "session.cancelled"})
@@ -133,7 +132,7 @@ class OwnedSession:
         self._watched = getattr(self._ports, "concurrent", True)  # with one thread nobody could look while work is done
         started = Started(lambda: loop.state, on_ask, terminal, accept_drift)
         nursery = world.nursery
-        self._children = None if nursery is None else Children(world.store, nursery, started)
+        self._children = None if nursery is None else Children(world.store, nursery, started, self._ports.spawn)
         self._performer = None if parts is None else self._new_performer(parts, on_ask, terminal)
         self._failures = () if parts is None else parts.failures
 
@@ -185,6 +184,8 @@ class OwnedSession:
         self._check_plans()
         seen = self._world.store.change_counter() if self._watched else 0  # before the inbox: see Watch
         self._take_inbox()
+        if self._children is not None:
+            self._children.end_given_up(self.state.given_up)
         self.loop.submit(command)
         if self._failures and self.state.plugin_failures == 0:
             self.loop.submit(PluginsFailed(tuple(self._world.redactor.value(list(self._failures)))))
@@ -340,9 +341,8 @@ class OwnedSession:
                 self._ports.reach(_REACHED_BY_TYPE[event.type])
             for observer in self._world.observers:
                 observer(event)
-        abandoned = [payload_of(one)["child_id"] for one in stored if is_abandoned(one)]
-        if abandoned and self._children is not None:
-            self._ports.spawn(self._children.end_abandoned, abandoned, name="abandoned")
+        if self._children is not None:
+            self._children.committed(stored)
         last = stored[-1]
         if not _ENDINGS.isdisjoint([event.type for event in stored]):
             self._copy_head(last)

@@ -45,6 +45,25 @@ def run(site: Site, *words: str, **env: str) -> Any:
     )  # fmt: skip
 
 
+def test_killed_before_a_child_is_ended_that_was_given_up_whoever_goes_on_with_its_parent_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = worker("one", ("network", {"note": "sent"}))
+    replies = [planner(), chief(1, start("one")), chief(2, text="all"), asks, worker("one", turn=2)]
+    site = write_site(tmp_path, stages=lead(), replies=replies)
+    assert run(site, "run", "Go.", "--on-ask", "suspend").returncode == 10
+    with Host.open(site.enter(monkeypatch).project) as host:
+        [first] = [one["id"] for one in host.sessions() if one["parent_id"]]
+    site.write("stages", {**lead(), "roles": {"chief": {"prompt": "You lead."}}})
+    on = ("resume", "@last", "--on-ask", "suspend", "--accept-drift")
+    killed = run(site, *on, HARNESS_FAILPOINT="child.failed@1:kill")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert run(site, *on).returncode == 10
+    with Host.open(site.project) as host:
+        assert host.session(first)["status"] == "cancelled"
+        assert sorted(one["status"] for one in host.sessions()) == ["active", "awaiting_approval", "cancelled"]
+
+
 @pytest.mark.req("A-91")
 @pytest.mark.inv("I-16")
 @pytest.mark.parametrize("when", KILLS)

@@ -33,6 +33,7 @@ FAILPOINTS = (
     "child.requested",
     "child.granted",
     "child.completed",
+    "child.failed",
     "session.ending",
     "head.copied",
 )
