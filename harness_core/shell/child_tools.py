@@ -112,19 +112,32 @@ def child_tools(task: RoleTask, beside: Mapping[str, Tool]) -> ChildTools | None
         beside: The tools that its stage has; none of them may have one of the names.
 
     Raises:
-        RoleError: ``workflow.tool_name``: a tool of the stage, or of another workflow, is called the same.
+        RoleError: ``workflow.tool_name``: tools of the stage, or of other workflows, are called the same; all are
+            named.
     """
     if not isinstance(task, OrchestrateTask):
         return None
     workflows = {one.workflow_id: one for one in task.available}
     names = _own_names(task.available)
     specs = [*_common(sorted(workflows)), *(_own(name, workflows[of]) for name, of in names.items())]
-    taken = next((spec.name for spec in specs if spec.name in beside), None)
-    if taken is not None or len(names) < len(workflows):
-        whose = f"the stage has a tool {taken} already" if taken else "two of its workflows would have one tool"
+    clashes = [*_clashes(sorted(workflows), names), *_taken(specs, beside)]
+    if clashes:
         hint = "take the tool out of allowed_tools, or give the workflow another name"
-        raise RoleError(f"the workflows cannot be called here: {whose}", code="workflow.tool_name", hint=hint)
+        said = f"the workflows cannot be called here: {'; '.join(clashes)}"
+        raise RoleError(said, code="workflow.tool_name", hint=hint)
     return ChildTools({spec.name: tool_of_host(spec, _ByChildren(), _SET) for spec in specs}, workflows, names)
+
+
+def _clashes(workflow_ids: Sequence[str], names: Mapping[str, str]) -> Iterator[str]:
+    """Which workflows would have one tool; their names may differ in what a tool's may not have, or far behind."""
+    for name in names:
+        same = [one for one in workflow_ids if _own_name(one) == name]
+        if len(same) > 1:
+            yield f"{' and '.join(same)} would have one tool, {name}"
+
+
+def _taken(specs: Sequence[ToolSpec], beside: Mapping[str, Tool]) -> Iterator[str]:
+    return (f"the stage has a tool {spec.name} already" for spec in specs if spec.name in beside)
 
 
 def _own_names(available: Sequence[WorkflowDefinitionSnapshot]) -> dict[str, str]:

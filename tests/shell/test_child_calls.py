@@ -63,12 +63,21 @@ def test_what_takes_nothing_is_called_with_nothing() -> None:
     assert caught.value.code == "tool.invalid_args"
 
 
-@pytest.mark.parametrize("schemas", [{"a.b": True, "a-b": True}, {"w": True}])
-def test_two_tools_of_one_name_are_an_error_that_says_whose(schemas: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("schemas", "said"),
+    [
+        ({"a.b": True, "a-b": True, "c": True}, ["a-b and a.b would have one tool, workflow_a_b"]),
+        ({"w": True}, ["the stage has a tool workflow_w already"]),
+        ({"x" * 90: True, "x" * 91: True}, [f"{'x' * 90} and {'x' * 91} would"]),
+        ({"a.b": True, "a_b": True, "w": True}, ["a.b and a_b would", "the stage has a tool workflow_w already"]),
+    ],
+)
+def test_two_tools_of_one_name_are_an_error_that_says_whose(schemas: dict[str, Any], said: list[str]) -> None:
     beside: dict[str, Tool] = {"workflow_w": made(w=True).tools["workflow_w"]}
     with pytest.raises(RoleError) as caught:
         child_tools(task(**schemas), beside)
     assert caught.value.code == "workflow.tool_name"
+    assert all(one in caught.value.message for one in said), caught.value.message
 
 
 def test_each_grant_of_each_child_has_a_name_of_its_own_or_the_inbox_would_drop_the_second() -> None:
