@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .session import OwnedSession, SessionWorld
     from .session_parts import SessionParts
     from .trace import TraceSink
+    from .workflow_versions import RegisteredVersions
 
 __all__ = ["AlreadyAnswered", "Answered", "Host"]
 
@@ -85,6 +86,7 @@ class Host:
         self._closed = False
         self._session_parts: SessionParts | None = None
         self._owned: dict[str, OwnedSession] = {}
+        self._registered: RegisteredVersions | None = None
         self._named: deque[str] = deque(maxlen=NAMED_KEPT)  # sessions that somebody asked for
         self._on_event, self._on_chunk, self._trace, self._debug = on_event, on_chunk, trace, debug
         self._world: SessionWorld | None = None
@@ -240,7 +242,7 @@ class Host:
         parts, chosen = self._parts(), checked_goal(goal, name)
         given = self._opened.redactor.value(given)  # it is kept as it stands, and not only as text
         if name.startswith(ID_PREFIX) and name not in self.config.stages.workflows:
-            spec = spec_of_version(self._version(name), given, parts, self.store)
+            spec = spec_of_version(self._versions().find(self.sessions(), name), given, parts, self.store)
         else:
             spec = spec_of_workflow(name, chosen, given, parts, self.config)
         drawn = int.from_bytes(self._ports.random.bytes(4), "big")
@@ -251,10 +253,11 @@ class Host:
         self._begin(session, begun_with(start_command(session_id, request, self._opened), spec))
         return session_id
 
-    def _version(self, name: str) -> Mapping[str, Any]:
-        from .workflow_versions import find_version, registered_versions
+    def _versions(self) -> RegisteredVersions:
+        from .workflow_versions import RegisteredVersions
 
-        return find_version(self.store, registered_versions(self.store, self.sessions()), name)
+        self._registered = self._registered or RegisteredVersions(self.store)
+        return self._registered
 
     def resume(
         self,
@@ -755,10 +758,9 @@ class Host:
     def workflows(self) -> Mapping[str, Any]:
         """The workflows that are defined, and the plans that this project's sessions registered:
         ``harness.workflows/1``."""
-        from .workflow_versions import registered_versions, versions_document
+        from .workflow_versions import versions_document
 
-        defined = self.config.stages.workflows
-        return versions_document(self.store, defined, registered_versions(self.store, self.sessions()))
+        return versions_document(self.store, self.config.stages.workflows, self._versions().all(self.sessions()))
 
     def workflow_version(self, name: str) -> Mapping[str, Any]:
         """A plan that was registered, by its id or the beginning of it: ``harness.workflow_version/1``.
@@ -766,9 +768,9 @@ class Host:
         Raises:
             NotFound: ``workflow.unknown_version``.
         """
-        from .workflow_versions import version_document
+        from .workflow_versions import find_version, version_document
 
-        return version_document(self.store, self._version(name))
+        return version_document(self.store, find_version(self.store, self._versions().all(self.sessions()), name))
 
     def check_plan(self, source: bytes, *, stage: str | None = None, sketch: bool = False) -> Mapping[str, Any]:
         """Check a plan (LWIR), or the sketch of one, for a stage; gives ``harness.plan_check/1`` (``check_plan``).

@@ -2,55 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import attrs
+
 from harness_core.kernel.projections.event import payload_of
+from harness_core.kernel.state import FINAL
 from harness_core.settings.problems import nearest
 from harness_hookspecs.errors import NotFound, StoreCorrupt
 from harness_hookspecs.kit.canonical import read_canonical
-from harness_hookspecs.store import Store
+from harness_hookspecs.store import Store, StoredEvent
 
-__all__ = ["find_version", "registered_versions", "version_document", "versions_document"]
+__all__ = ["RegisteredVersions", "find_version", "version_document", "versions_document"]
 
 _LEAST_DIGITS = 4
 """So much of an id has to be given."""
 
 
-def registered_versions(store: Store, sessions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each version once, with the sessions that it was registered in, the newest first of both.
+@attrs.define
+class _Read:
+    """What was read of a log up to ``seq``; nothing more is to come once it has ended."""
 
-    Every log is read to its end, with nothing of it folded. A session that was removed takes what only it had
-    registered with it; one whose log is damaged is passed over, and told of where it is read itself.
+    seq: int = 0
+    ended: bool = False
+    asked: dict[str, Any] = attrs.Factory(dict)  # of what is being compiled: the definition that it is written for
+    found: list[tuple[Mapping[str, Any], str | None]] = attrs.Factory(list)
+
+
+class RegisteredVersions:
+    """The versions that are registered in the logs of a store; it keeps what it has read, and reads on from there.
+
+    Nothing of a log is folded. A session that was removed takes what only it had registered with it; one whose log is
+    damaged is passed over from there on, and told of where it is read itself.
 
     Args:
-        store: The log.
-        sessions: The documents of the sessions, the newest first.
+        store: The logs.
     """
-    found: dict[str, dict[str, Any]] = {}
-    for session in sessions:
-        for version, definition_ref in _of_session(store, session["id"]):
-            fresh = {**version, "definition_ref": definition_ref, "sessions": []}
-            known = found.setdefault(version["workflow_version_id"], fresh)
-            if session["id"] not in [one["id"] for one in known["sessions"]]:
-                known["sessions"].append({name: session[name] for name in ("id", "status", "created_at")})
-    return [*found.values()]
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._logs: dict[str, _Read] = {}
+
+    def all(self, sessions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Each version once, with the sessions that it was registered in, the newest first of both.
+
+        Args:
+            sessions: The documents of the sessions, the newest first.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for session in sessions:
+            for version, definition_ref in self._of(session):
+                known = found.setdefault(version["workflow_version_id"], _fresh(version, definition_ref))
+                if session["id"] not in [one["id"] for one in known["sessions"]]:
+                    known["sessions"].append({name: session[name] for name in ("id", "status", "created_at")})
+        return [*found.values()]
+
+    def find(self, sessions: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+        """A version to run, by its id or the beginning of it; of a whole id no log is read behind the first that has it.
+
+        Raises:
+            NotFound: As ``find_version``.
+        """
+        for session in sessions:
+            for version, definition_ref in self._of(session):
+                if version["workflow_version_id"] == name:
+                    return _fresh(version, definition_ref)
+        return find_version(self._store, self.all(sessions), name)
+
+    def _of(self, session: Mapping[str, Any]) -> Sequence[tuple[Mapping[str, Any], str | None]]:
+        """What was registered, and the definition that it was written for."""
+        log = self._logs.setdefault(session["id"], _Read())
+        if not log.ended:
+            ended = session["status"] in FINAL  # when it was listed: what follows of such a one registers nothing
+            with suppress(StoreCorrupt):
+                for event in self._store.read(f"session:{session['id']}", after=log.seq):
+                    _take(log, event)
+            log.ended = ended
+        return log.found
 
 
-def _of_session(store: Store, session_id: str) -> Iterator[tuple[Mapping[str, Any], str | None]]:
-    """What was registered, and the definition that it was written for."""
-    asked: dict[str, Any] = {}
-    try:
-        for event in store.read(f"session:{session_id}"):
-            if event.type == "compile.requested":
-                payload = payload_of(event)
-                asked[payload["effect_id"]] = payload.get("definition_ref")
-            elif event.type == "workflow.version_registered":
-                payload = payload_of(event)
-                yield payload, asked.get(payload["effect_id"])
-    except StoreCorrupt:
-        return
+def _take(log: _Read, event: StoredEvent) -> None:
+    if event.type == "compile.requested":
+        payload = payload_of(event)
+        log.asked[payload["effect_id"]] = payload.get("definition_ref")
+    elif event.type == "workflow.version_registered":
+        payload = payload_of(event)
+        log.found.append((payload, log.asked.get(payload["effect_id"])))
+    log.seq = event.seq
+
+
+def _fresh(version: Mapping[str, Any], definition_ref: str | None) -> dict[str, Any]:
+    return {**version, "definition_ref": definition_ref, "sessions": []}
 
 
 def find_version(store: Store, versions: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
