@@ -19,7 +19,7 @@ VERSION = "0.1.0"
 PYTHON = ">=3.11,<3.14"
 KINDS = (
     "approver artifact broker compression engine executor mount observer provider role rules sandbox store surface "
-    "tool validator"
+    "tool validator workflow"
 ).split()
 
 module_limit_lines, function_limit_lines, pyproject_limit_lines = 400, 50, 25

@@ -22,7 +22,7 @@ __all__ = ["find_project", "open_for", "plugins"]
 _ELSEWHERE = {"check": ".plugin_check", "enable": ".plugin_switch", "disable": ".plugin_switch"}
 _KINDS = (
     "provider tool role compression validator artifact executor engine rules store sandbox mount approver broker "
-    "surface observer"
+    "surface observer workflow"
 ).split()
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from harness_hookspecs.errors import PluginError
-from harness_hookspecs.value import JsonObject
+from harness_hookspecs.workflow_definition import WorkflowDefinition
 
-from .definitions import WorkflowDefinition
 from .harness import HarnessSettings
 from .lint import Finding
 from .models import ModelsSettings
@@ -75,24 +73,11 @@ def _plans(name: str, stage: Stage, workflows: Iterable[str]) -> Iterator[Findin
 
 
 def _workflows(models: ModelsSettings, workflows: Mapping[str, WorkflowDefinition]) -> Iterator[Finding]:
-    """Who is to answer is there, and what an input or an output is held to is a JSON Schema."""
+    """Who is to answer is there."""
     for name, workflow in workflows.items():
         for slot, said in workflow.models.items():
             if said.bind is not None and said.bind not in models.models:
                 yield _unknown(("workflows", name, "models", slot, "bind"), "model", said.bind, models.models)
-        for key, schema in (("input", workflow.input), ("output", workflow.output)):
-            if not isinstance(schema, bool):
-                yield from _schema(("workflows", name, key), schema)
-
-
-def _schema(path: ConfigPath, schema: JsonObject) -> Iterator[Finding]:
-    from harness_hookspecs.kit.json_schema import compiled_schema  # not for those who define no workflow
-
-    try:
-        compiled_schema(schema)
-    except PluginError as error:
-        at = "" if error.where is None else f" at {error.where}"
-        yield path, Problem("config.schema", f"this is no JSON Schema{at}: {error.message}")
 
 
 def _targets(name: str, stage: Stage, names: Iterable[str]) -> Iterator[Finding]:

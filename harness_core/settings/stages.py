@@ -6,10 +6,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
+from harness_hookspecs.offer import WORKFLOW_NAME
 from harness_hookspecs.value import FrozenDict, JsonObject, Table
+from harness_hookspecs.workflow_definition import WorkflowDefinition
 
 from .base import OK, Glob, Name, Seconds, Settings, Tokens
-from .definitions import WORKFLOW_NAME, WorkflowDefinition
 
 __all__ = [
     "RESERVED",

@@ -7,15 +7,15 @@ from contextlib import suppress
 from typing import Any, Final
 
 import attrs
+from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from harness_core.kernel.definition import ModelPlan, StagePlan
-from harness_core.settings.base import Settings
-from harness_core.settings.definitions import Slot, WorkflowDefinition
 from harness_core.settings.stages import Stage
 from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.value import thaw
+from harness_hookspecs.workflow_definition import Slot, WorkflowDefinition
 
 from .config.effective import EffectiveConfig
 from .parts import Need, Parts
@@ -212,7 +212,7 @@ def snapshot_wire(
     return {**wire, "definitionHash": digest(wire), "tools": [tool.reference() for tool in tools.values()]}
 
 
-def _wire(settings: Settings) -> dict[str, Any]:
+def _wire(settings: BaseModel) -> dict[str, Any]:
     """The settings as the wire has them."""
     return _in_camel_case(settings.model_dump(mode="json", exclude_none=True))
 

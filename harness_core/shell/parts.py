@@ -20,7 +20,7 @@ from .perform_attempt import attempt
 from .plugins.catalogue import Catalogue
 from .plugins.records import Record
 from .ports.interruption import is_interruption
-from .promised import missing_methods
+from .promised import lacking
 from .redaction import Redactor
 
 __all__ = ["Need", "Part", "PartFailed", "Parts"]
@@ -196,11 +196,11 @@ class Parts:
 
 
 def _whole(need: Need, record: Record, build: Callable[[Any, Any], Any], settings: Any, host: KindHost) -> Any:
-    """Build a thing that has every method of its kind: who lacks one is named now, and not in the midst of a call."""
+    """Build a thing that is what its kind promises: who lacks a method is named now, and not in the midst of a call."""
     thing = build(settings, host)
-    missing = missing_methods(need.kind, thing)
-    if missing:
-        raise _broken(need, record, f"has no method {', '.join(missing)}")
+    said = lacking(need.kind, thing)
+    if said is not None:
+        raise _broken(need, record, said)
     return thing
 
 

@@ -45,6 +45,7 @@ _HOME = {
         "AiGenerateStep CodeRunStep DecisionStep OuterLoopContext ParallelStep Step ToolCallStep WaitStep Workflow "
         "WorkflowBashCapabilities WorkflowDefinitionSnapshot"
     ),
+    "workflow_definition": "WorkflowDefinition define_workflow",
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
 

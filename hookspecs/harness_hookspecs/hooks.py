@@ -37,6 +37,7 @@ __all__ = [
     "harness_provide_surfaces",
     "harness_provide_tools",
     "harness_provide_validators",
+    "harness_provide_workflows",
 ]
 
 
@@ -121,6 +122,11 @@ def harness_provide_observers() -> list[Offer[Any]]:  # type: ignore[empty-body]
 
 
 @hookspec
+def harness_provide_workflows() -> list[Offer[Any]]:  # type: ignore[empty-body]
+    """Offers that build a :class:`~harness_hookspecs.workflow_definition.WorkflowDefinition`, named as the workflow."""
+
+
+@hookspec
 def harness_on_event(event: StoredEvent) -> None:
     """Told of every event after its commit, in order; the return value is dropped. Errors are never fatal."""
 
@@ -147,4 +153,5 @@ HOOK_OF_KIND: dict[str, str] = {
     "broker": "harness_provide_brokers",
     "surface": "harness_provide_surfaces",
     "observer": "harness_provide_observers",
+    "workflow": "harness_provide_workflows",
 }

@@ -9,7 +9,7 @@ from typing import Any
 from .kit.nearest import nearest
 from .kit.version_range import is_range
 from .manifest import Flaw, ReadFile
-from .offer import EXECUTOR_ROLES, KINDS
+from .offer import EXECUTOR_ROLES, KINDS, WORKFLOW_NAME
 
 __all__ = [
     "CAPABILITY_FLAGS",
@@ -75,6 +75,8 @@ def _provides_flaws(entry: Mapping[str, Any], number: int, read: ReadFile | None
         yield Flaw("HP006", f"{place}kind = {kind!r} is not a kind", _nearest(str(kind), set(KINDS)))
     if not isinstance(name, str) or not OFFER_NAME.fullmatch(name):
         yield Flaw("HP005", f"{place}name = {name!r} is not an offer's name", f"it must match {OFFER_NAME.pattern}")
+    elif kind == "workflow" and not re.fullmatch(WORKFLOW_NAME, name):
+        yield Flaw("HP005", f"{place}name = {name!r} is not a workflow's name", f"it must match {WORKFLOW_NAME}")
     if not isinstance(entry.get("default", False), bool):
         yield Flaw("HP005", f"{place}default is not true or false")
     yield from _role_flaws(entry, place)

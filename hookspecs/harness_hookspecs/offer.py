@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, get_args
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["EXECUTOR_ROLES", "KINDS", "ExecutorRole", "Kind", "Offer"]
+__all__ = ["EXECUTOR_ROLES", "KINDS", "WORKFLOW_NAME", "ExecutorRole", "Kind", "Offer"]
 
 Kind = Literal[
     "provider",
@@ -28,6 +28,7 @@ Kind = Literal[
     "broker",
     "surface",
     "observer",
+    "workflow",
 ]
 
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -35,6 +36,9 @@ KINDS: tuple[str, ...] = get_args(Kind)
 ExecutorRole = Literal["planner", "orchestrator", "worker.ai-generate", "worker.code-run", "worker.tool-call", "fixer"]
 EXECUTOR_ROLES: tuple[ExecutorRole, ...] = get_args(ExecutorRole)
 """The six executor roles and no other (A-19); they stand here because naming them must cost no import of types."""
+
+WORKFLOW_NAME: Final = r"(?!wfv_)[a-z][a-z0-9._-]{0,99}"
+"""How a workflow may be called, in a file or as an offer: its plans have the same name."""
 
 T = TypeVar("T")
 

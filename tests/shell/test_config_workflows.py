@@ -23,16 +23,23 @@ MODELS = ModelsSettings.model_validate({"default": "m", "models": {"m": {"provid
         ({"input": {"properties": {"name": {"pattern": "("}}}}, ("input",), "at /properties/name/pattern"),
         ({"output": {"$ref": "#/$defs/gone"}}, ("output",), "no JSON Schema"),
         ({"output": {"$ref": "https://elsewhere.example/schema"}}, ("output",), "no JSON Schema"),
-        ({"models": {"words": {"bind": "nobody"}}}, ("models", "words", "bind"), 'no model "nobody"'),
     ],
 )
-def test_what_a_definition_says_wrong_is_found_before_anything_runs(
+def test_a_schema_of_a_definition_that_is_none_is_found_where_it_stands(
     workflow: Any, place: tuple[str, ...], said: str
 ) -> None:
-    settings = StagesSettings.model_validate({"workflows": {"jobs": workflow}})
+    with pytest.raises(ValidationError) as caught:
+        StagesSettings.model_validate({"workflows": {"jobs": workflow}})
+    [problem] = caught.value.errors()
+    assert problem["loc"][:3] == ("workflows", "jobs", *place)
+    assert said in problem["msg"]
+
+
+def test_a_definition_whose_model_is_not_there_is_found_before_anything_runs() -> None:
+    settings = StagesSettings.model_validate({"workflows": {"jobs": {"models": {"words": {"bind": "nobody"}}}}})
     [(path, problem)] = check_references(HarnessSettings(), MODELS, settings)
-    assert path == ("workflows", "jobs", *place)
-    assert said in problem.message
+    assert path == ("workflows", "jobs", "models", "words", "bind")
+    assert 'no model "nobody"' in problem.message
 
 
 @pytest.mark.parametrize("name", ["wfv_", "wfv_1234", "Upper", "a b", "grüße", "", "_a", "a" * 101])

@@ -318,7 +318,7 @@ def test_what_only_watches_may_fail_and_what_is_bound_may_not(site: Path) -> Non
         parts.build([Need("observer", "acme")])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LACKING)
 def test_a_thing_that_lacks_a_method_of_its_kind_is_named_with_it_before_anything_runs(site: Path, kind: str) -> None:
     provides = [{"kind": kind, "name": "acme", "roles": ["planner"] if kind == "role" else []}]
     code = offers_code(provides).replace("return Thing(settings)", "return object()")
@@ -330,6 +330,13 @@ def test_a_thing_that_lacks_a_method_of_its_kind_is_named_with_it_before_anythin
     start = f"{kind} acme of the plugin acme-{kind} has no method "
     assert caught.value.message.startswith(start)
     assert set(LACKING[kind]) <= set(caught.value.message.removeprefix(start).split(", "))
+
+
+def test_a_workflow_that_is_no_definition_is_named_with_its_plugin(site: Path) -> None:
+    assert set(KINDS) - set(LACKING) == {"workflow"}, "it builds a value, which is not called"
+    make_distribution(site, "acme-flow", provides=[{"kind": "workflow", "name": "acme"}])
+    with pytest.raises(PluginError, match="workflow acme of the plugin acme-flow is no WorkflowDefinition"):
+        parts_of(site).build([Need("workflow", "acme")])
 
 
 def test_a_name_that_is_no_method_is_none(site: Path) -> None:

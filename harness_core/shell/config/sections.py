@@ -36,6 +36,7 @@ LISTED_KINDS: Final = (
     "mount",
     "broker",
     "surface",
+    "workflow",
 )
 """Kinds that no entry chooses; their settings stand in ``plugins.settings``."""
 
