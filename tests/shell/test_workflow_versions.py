@@ -40,6 +40,9 @@ class Logs:
         if session in self.damaged:
             raise StoreCorrupt("a byte was changed", code="store.changed")
 
+    def blob(self, ref: str) -> bytes:
+        return dumps({"metadata": {"name": "jobs"}, "steps": []})
+
 
 def registered(number: int) -> list[tuple[str, dict[str, Any]]]:
     """A plan that was compiled for a definition, and what follows in such a log."""
