@@ -7,7 +7,7 @@ behind each other. A leader serves one round and hands over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -48,14 +48,16 @@ class Transaction:
 
     Attributes:
         connection: The writing connection.
+        known: Places of streams as they were last seen; what has moved since, the file itself refuses.
         places: Places of streams as this transaction leaves them.
         appends: Whether events were written.
     """
 
-    __slots__ = ("appends", "connection", "places")
+    __slots__ = ("appends", "connection", "known", "places")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, known: Mapping[str, Place]) -> None:
         self.connection = connection
+        self.known = known
         self.places: dict[str, Place] = {}
         self.appends = False
 
@@ -209,15 +211,12 @@ class Writer:
                     self._write_together([job])
 
     def _transaction(self, jobs: list[_Job]) -> None:
-        connection = self._connection
-        transaction = Transaction(connection)
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            for job in jobs:
-                _attempt(job, transaction)
-            if transaction.appends:
-                self._reach("append.inside")
-            connection.execute("COMMIT")
+            try:
+                transaction = self._written(jobs)
+            except IntegrityError:  # as for one that goes alone: looked at again, without what is known of the heads
+                self._roll_back()
+                transaction = self._written(jobs)
         except DriverError as error:
             self._fail(error)
         except BaseException:
@@ -229,6 +228,17 @@ class Writer:
             self._places.clear()
         self._places.update(transaction.places)
         self._committed()
+
+    def _written(self, jobs: list[_Job]) -> Transaction:
+        connection = self._connection
+        transaction = Transaction(connection, self._places)
+        connection.execute("BEGIN IMMEDIATE")
+        for job in jobs:
+            _attempt(job, transaction)
+        if transaction.appends:
+            self._reach("append.inside")
+        connection.execute("COMMIT")
+        return transaction
 
     def _committed(self) -> None:
         self._commits += 1

@@ -194,7 +194,7 @@ class Append(NamedTuple):
     def within(self, transaction: Transaction) -> tuple[StoredEvent, ...]:
         """Look first, then write."""
         connection = transaction.connection
-        place = _place(transaction, self.stream)
+        place = _place(transaction, self.stream, self.expected_seq)
         first = _first_result(connection, place, self)
         if first is not None:
             return first
@@ -223,13 +223,16 @@ class Append(NamedTuple):
         return stored(self.stream, seq, position, self.drafts, batch.hashes)
 
 
-def _place(transaction: Transaction, stream: str) -> Place:
-    known = transaction.places.get(stream)
-    if known is None:
-        row = transaction.connection.execute(_PLACE, (stream,)).fetchone()
-        known = row or (None, 0, GENESIS_HASH)
-        transaction.places[stream] = known
-    return known
+def _place(transaction: Transaction, stream: str, expected_seq: int | None) -> Place:
+    """Where the stream goes on; looked up unless it is known from before to be where it is expected to."""
+    place = transaction.places.get(stream)
+    if place is None:
+        place = transaction.known.get(stream)
+        if place is None or place[0] is None or place[1] != expected_seq:
+            row = transaction.connection.execute(_PLACE, (stream,)).fetchone()
+            place = row or (None, 0, GENESIS_HASH)
+        transaction.places[stream] = place
+    return place
 
 
 def _insert(connection: Connection, sid: int | None, seq: int, batch: Chained) -> int:

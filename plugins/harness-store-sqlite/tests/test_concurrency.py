@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from peewee import SqliteDatabase
 
 from harness_hookspecs.contracts.host import FakeHost
 from harness_hookspecs.contracts.store_case import OTHER, STREAM, draft, proved
@@ -120,6 +121,39 @@ def test_a_key_is_known_to_the_next_process(host: FakeHost) -> None:
         store.append(STREAM, [draft(3, key="k"), draft(2)], expected_seq=2)
     assert caught.value.code == "store.key_conflict"
     assert proved(store, STREAM) == list(first)
+    store.close()
+
+
+def test_a_head_that_another_process_moved_is_met_as_it_is_now(host: FakeHost, store: SqliteStore) -> None:
+    other = open_store(NORMAL, host)
+    content = {sha256(b"c").hexdigest(): b"c"}
+    for seq in (0, 3):
+        store.append(STREAM, [draft(seq), draft(seq + 1)], expected_seq=seq, blobs=content)
+        other.append(STREAM, [draft(seq + 2)], expected_seq=seq + 2, blobs=content)
+        with pytest.raises(StoreConflict) as caught:
+            store.append(STREAM, [draft(9)], expected_seq=seq + 2, blobs=content)
+        assert caught.value.facts == {"head": seq + 3, "expected": seq + 2}
+    assert store.append(STREAM, [draft(6)], expected_seq=None, blobs=content)[0].seq == 7
+    assert [event.seq for event in proved(store, STREAM)] == [1, 2, 3, 4, 5, 6, 7]
+    other.close()
+
+
+def test_a_commit_of_events_and_contents_looks_up_no_head_that_it_knows(host: FakeHost) -> None:
+    said: list[str] = []
+
+    class Traced(SqliteDatabase):
+        def _connect(self) -> Any:
+            connection = super()._connect()
+            connection.set_trace_callback(said.append)
+            return connection
+
+    store = open_store(NORMAL, host, database=lambda uri: Traced(uri, uri=True, thread_safe=False))
+    for seq in range(3):
+        said.clear()
+        content = str(seq).encode()
+        store.append(STREAM, [draft(seq)], expected_seq=seq, blobs={sha256(content).hexdigest(): content})
+    assert said[0] == "BEGIN IMMEDIATE" and said[-1] == "COMMIT"
+    assert not [text for text in said if text.startswith("SELECT")]
     store.close()
 
 
