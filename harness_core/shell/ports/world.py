@@ -18,6 +18,8 @@ __all__ = ["RealClock", "RealIds", "RealProcesses", "RealRandom", "open_gate", "
 
 _CHANCES_AT_ONCE = 128
 _VARIANTS = {digit: "89ab"[int(digit, 16) >> 2] for digit in "0123456789abcdef"}
+_WITH_VARIANT = bytes(0x80 | byte & 0x3F for byte in range(256))
+_LAST_OF_A_MOMENT = 0xFFF
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -45,6 +47,13 @@ def _head_of(moment_ms: int) -> str:
 def _tail_of(digits: str) -> str:
     """The last two groups of a UUID: sixteen digits of chance, the first two bits given away to the variant."""
     return f"{_VARIANTS[digits[0]]}{digits[1:4]}-{digits[4:]}"
+
+
+def _tails(count: int) -> list[str]:
+    """So many of them at once: no call for each, since every event has an id."""
+    fours, twelves = bytearray(os.urandom(2 * count)), os.urandom(6 * count)
+    fours[::2] = fours[::2].translate(_WITH_VARIANT)
+    return list(map("-".join, zip(fours.hex("-", 2).split("-"), twelves.hex("-", 6).split("-"), strict=True)))
 
 
 def ulid_of(prefix: str, moment_ms: int, chance: bytes) -> str:
@@ -98,21 +107,23 @@ class RealIds:
     """UUIDv7 and ULIDs; UUIDs rise within the process, also when the clock is set back."""
 
     def __init__(self) -> None:
-        self._last = 0
-        self._moment_ms, self._head = -1, ""
+        self._moment_ms, self._count, self._head = 0, 0, _head_of(0)
         self._lock = threading.Lock()
         self._tails: list[str] = []
 
     def uuid7(self) -> str:
         with self._lock:
-            self._last = stamp = max((time.time_ns() // 1_000_000) << 12, self._last + 1)
+            moment_ms = time.time_ns() // 1_000_000
+            if moment_ms > self._moment_ms:
+                self._moment_ms, self._count, self._head = moment_ms, 0, _head_of(moment_ms)
+            elif self._count < _LAST_OF_A_MOMENT:  # most of a step's ids share one
+                self._count += 1
+            else:
+                self._moment_ms, self._count = self._moment_ms + 1, 0
+                self._head = _head_of(self._moment_ms)
             if not self._tails:  # one call to the system for many ids
-                drawn = os.urandom(8 * _CHANCES_AT_ONCE).hex()
-                self._tails = [_tail_of(drawn[at : at + 16]) for at in range(0, len(drawn), 16)]
-            moment_ms = stamp >> 12
-            if moment_ms != self._moment_ms:  # most of a step's ids share it
-                self._moment_ms, self._head = moment_ms, _head_of(moment_ms)
-            return f"{self._head}{stamp & 0xFFF:03x}-{self._tails.pop()}"
+                self._tails = _tails(_CHANCES_AT_ONCE)
+            return f"{self._head}{self._count:03x}-{self._tails.pop()}"
 
     def ulid(self, prefix: str) -> str:
         return ulid_of(prefix, time.time_ns() // 1_000_000, os.urandom(10))
