@@ -186,6 +186,18 @@ class TimerUse(Document):
     seconds: float = Field(description="For how long any of them was open.")
 
 
+class FanOutUse(Document):
+    """A step whose branches ran side by side, over all its visits and attempts."""
+
+    stage: str | None = Field(description="The stage that ran the plan.")
+    step: str = Field(description="Its id in the plan.")
+    begun: int = Field(description="How often it began.")
+    succeeded: int = Field(description="How often it gave its output.")
+    branches_completed: int = Field(description="Branches that completed, of those times.")
+    branches_failed: int = Field(description="Branches that failed, of those times.")
+    seconds: float = Field(description="How long these times took together.")
+
+
 class ToolUse(Document):
     """One tool."""
 
@@ -239,6 +251,7 @@ class Report(Counted):
     personas: list[PersonaUse] = Field(description="By persona.")
     models: list[ModelUse] = Field(description="By model.")
     timers: TimerUse = Field(description="Timers.")
+    fan_outs: list[FanOutUse] = Field(description="Steps with branches, in the order in which they began first.")
     tools: list[ToolUse] = Field(description="By tool.")
     model_calls: list[ModelCall] = Field(description="Each call.")
     roll_ups: RollUps = Field(description="A check.")

@@ -74,6 +74,7 @@ def _shown(document: Mapping[str, Any]) -> str:
         _section("persona", document["personas"], "persona"),
         _section("role", document["roles"], "role"),
         _section("model", document["models"], "provider", "model_id"),
+        _fan_outs(document["fan_outs"]),
         _tools(document["tools"]),
     ]
     return "\n\n".join(section for section in sections if section)
@@ -121,6 +122,14 @@ def _attempts(item: Mapping[str, Any]) -> list[str]:
     attempts = [attempt for visit in item["visits"] for attempt in visit["attempts"]]
     failed = sum(attempt["failed"] for attempt in attempts)
     return [f"{item['seconds']}", f"{len(attempts)}" + (f", {failed} failed" if failed else "")]
+
+
+def _fan_outs(items: Sequence[Mapping[str, Any]]) -> str:
+    if not items:
+        return ""
+    names = ("step", "begun", "succeeded", "branches_completed", "branches_failed", "seconds")
+    rows = [[str(item[name]) for name in names] for item in items]
+    return tabled(("fan-out", "begun", "succeeded", "branches completed", "failed", "seconds"), rows)
 
 
 def _tools(items: Sequence[Mapping[str, Any]]) -> str:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from harness_hookspecs.errors import HarnessError
-from harness_hookspecs.executor import Compile, Fail, Finish, Request, RoleCall, Timer
+from harness_hookspecs.executor import Compile, Fail, Finish, OwnStep, Request, RoleCall, Timer
 from harness_hookspecs.kit.canonical import canonical
 
 from .commands import Advance
 from .definition import Definition
 from .facts import Decision, Fact, derive
 from .guard import guarded
+from .own_steps import OWN_STEP, own_step
 from .state import OpenRequest, SessionState, Visit
 
 __all__ = ["ASKED", "ASKED_OF_WORLD", "ENDING", "REQUESTED", "End", "ask", "ask_beside"]
@@ -21,8 +22,8 @@ __all__ = ["ASKED", "ASKED_OF_WORLD", "ENDING", "REQUESTED", "End", "ask", "ask_
 ASKED = Decision(reply="the executor asks for nothing more until another of its calls has ended")
 ENDING = Decision(reply="the executor is at its end, and others of its calls are under way")
 
-REQUESTED = frozenset({"role.requested", "timer.requested", "compile.requested"})
-"""What an executor's requests are in the log."""
+REQUESTED = frozenset({"role.requested", "timer.requested", "compile.requested", *OWN_STEP})
+"""What an executor's requests are in the log; no decision holds the steps of roles."""
 
 ASKED_OF_WORLD = frozenset({"role", "timer", "compile", "child"})
 """Kinds of open requests beside which more may be asked for."""
@@ -171,6 +172,7 @@ def _compile(state: SessionState, visit: Visit, request: Compile) -> _Asked:
 
 
 _ASK: dict[type, Callable[[SessionState, Visit, Any], _Asked]] = {
+    OwnStep: lambda state, visit, request: _Asked(*own_step(state, visit, request)),
     RoleCall: _role_call,
     Timer: _timer,
     Compile: _compile,

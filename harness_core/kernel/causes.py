@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .facts import Event, Fact
+from .own_steps import is_own_step
 from .state import OpenRequest, SessionState
 
 __all__ = ["KEEP", "cause_of"]
@@ -93,6 +94,15 @@ def _begun(state: SessionState, fact: Fact) -> str | None:
     return None if request is None else request.begun_id or request.event_id
 
 
+def _step_begun(state: SessionState, fact: Fact) -> str | None:
+    """As any other opening event of a role call; the runtime's own step begins because the stages may go on."""
+    return _begun(state, fact) if "role_call_id" in fact.refs else state.causes.moved_id
+
+
+def _step_ended(state: SessionState, fact: Fact) -> str | None:
+    return _own_start("harness.execute_step.started")(state, fact) or state.causes.moved_id
+
+
 def _suspended(state: SessionState, fact: Fact) -> str | None:
     kind, wait_id = fact.payload["kind"], fact.payload["wait_id"]
     if kind == "approval" and wait_id in state.approvals:
@@ -160,7 +170,8 @@ _RULES: dict[str, Rule] = {
     "approval.requested": _approval_asked,
     **dict.fromkeys((f"approval.{end}" for end in ("granted", "denied", "expired", "superseded")), _approval_ended),
     **dict.fromkeys(("role.resolved", "role.delegated", "role.note"), _begun),
-    **dict.fromkeys(("harness.session.started", "harness.execute_step.started"), _begun),
+    "harness.session.started": _begun,
+    "harness.execute_step.started": _step_begun,
     "role.suspended": _suspended,
     "harness.model.called": _model_called,
     **dict.fromkeys(("budget.reserved", "budget.exhausted"), _reserved),
@@ -168,7 +179,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys((f"harness.tool_call.{part}" for part in ("started", "succeeded", "failed")), _call),
     "child.requested": _call,
     **dict.fromkeys(("child.granted", "child.exhausted", "child.completed", "child.failed"), _requested),
-    "harness.execute_step.succeeded": _own_start("harness.execute_step.started"),
+    "harness.execute_step.succeeded": _step_ended,
     **dict.fromkeys(("harness.session.completed", "harness.session.failed"), _own_start("harness.session.started")),
 }
 """By type of the fact. What has no rule: ``config.loaded``, an approval that policy, grant or yolo decided, and what a
@@ -210,6 +221,16 @@ def _keep_begun(state: SessionState, event: Event) -> None:
     request = _role_call(state, event.refs)
     if request is not None:
         request.begun_id = request.calls_of[event.type] = event.id
+
+
+def _keep_own_step(state: SessionState, event: Event) -> None:
+    if is_own_step(event):
+        state.causes.moved_id = event.id
+
+
+def _keep_step(state: SessionState, event: Event) -> None:
+    _keep_begun(state, event)
+    _keep_own_step(state, event)
 
 
 def _keep_call(state: SessionState, event: Event) -> None:
@@ -268,7 +289,9 @@ KEEP: dict[str, Keep] = {
     **dict.fromkeys((f"approval.{end}" for end in ("granted", "denied", "bypassed")), _keep_decided),
     **dict.fromkeys((f"approval.{end}" for end in ("expired", "superseded")), _keep_decided),
     **dict.fromkeys(("role.resolved", "role.delegated"), _keep_begun),
-    **dict.fromkeys(("harness.session.started", "harness.execute_step.started"), _keep_begun),
+    "harness.session.started": _keep_begun,
+    "harness.execute_step.started": _keep_step,
+    "harness.execute_step.succeeded": _keep_own_step,
     **dict.fromkeys(("approval.requested", "harness.tool_call.started", "effect.in_doubt"), _keep_call),
     **dict.fromkeys(("child.completed", "child.failed"), _keep_moved),
     "effect.settled": _keep_settled,

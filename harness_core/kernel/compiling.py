@@ -11,13 +11,11 @@ from .facts import Event
 from .state import OpenRequest, SessionState
 
 __all__ = [
+    "COMPILING",
     "PLAN_KEY",
     "REJECTED",
     "changes_accepted",
-    "compile_failed",
-    "compile_requested",
     "compiled_value",
-    "version_registered",
 ]
 
 REJECTED: Final = "workflow.rejected"
@@ -27,7 +25,7 @@ PLAN_KEY: Final = "plan: "
 """What a change of ``config.migrated`` begins with that a plan met, and not the configuration."""
 
 
-def compile_requested(state: SessionState, event: Event) -> None:
+def _requested(state: SessionState, event: Event) -> None:
     """Fold the intent."""
     payload, visit = dict(event.payload), state.visit
     assert visit is not None, "a plan outside of a visit"
@@ -36,7 +34,7 @@ def compile_requested(state: SessionState, event: Event) -> None:
     visit.requested[payload["request_id"]] = effect_id
 
 
-def version_registered(state: SessionState, event: Event) -> None:
+def _registered(state: SessionState, event: Event) -> None:
     """Fold what it was registered as."""
     request = state.open.get(event.payload["effect_id"])
     definition = {} if request is None else {"definition_ref": request.payload.get("definition_ref")}
@@ -60,7 +58,7 @@ def changes_accepted(state: SessionState, changes: Iterable[Mapping[str, Any]]) 
                     accepted[what] = [accepted.get(what, [change["old"]])[0], change["new"]]
 
 
-def compile_failed(state: SessionState, event: Event) -> None:
+def _failed(state: SessionState, event: Event) -> None:
     """Fold why it was not."""
     findings = list(event.payload["findings"])
     errors = [str(one.get("message", "")) for one in findings if one.get("severity") == "error"]
@@ -75,6 +73,14 @@ def _ended(state: SessionState, event: Event, outcome: Mapping[str, Any]) -> Non
         state.visit.outcomes.append({"request_id": request.payload["request_id"], **outcome})
 
 
+COMPILING: Final[dict[str, Callable[[SessionState, Event], None]]] = {
+    "compile.requested": _requested,
+    "compile.failed": _failed,
+    "workflow.version_registered": _registered,
+}
+"""By type of the event."""
+
+
 def compiled_value(version: Mapping[str, Any], read_blob: Callable[[str], bytes]) -> dict[str, Any]:
     """What an executor is told of a version that was registered."""
     value = {
@@ -85,4 +91,6 @@ def compiled_value(version: Mapping[str, Any], read_blob: Callable[[str], bytes]
     }
     if "max_step_executions" in version:
         value["maxStepExecutions"] = version["max_step_executions"]
+    if version.get("own_steps"):
+        value["ownSteps"] = True
     return value

@@ -9,9 +9,10 @@ from harness_hookspecs.events import EVENTS
 
 from .causes import KEEP
 from .children import CHILDREN
-from .compiling import changes_accepted, compile_failed, compile_requested, version_registered
+from .compiling import COMPILING, changes_accepted
 from .facts import Event
 from .forking import inherit
+from .own_steps import OWN_STEPS
 from .spending import BUDGET
 from .state import MIGRATED, PLUGIN_KEY, Approval, Failure, OpenRequest, SessionState, Visit
 from .timers import timer_cancelled, timer_elapsed, timer_requested
@@ -23,9 +24,8 @@ HANDLERS: dict[str, Handler] = {
     "session.forked": inherit,
     **BUDGET,
     **CHILDREN,
-    "compile.requested": compile_requested,
-    "compile.failed": compile_failed,
-    "workflow.version_registered": version_registered,
+    **COMPILING,
+    **OWN_STEPS,
     "timer.requested": timer_requested,
     "timer.elapsed": timer_elapsed,
     "timer.cancelled": timer_cancelled,

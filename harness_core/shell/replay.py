@@ -13,6 +13,7 @@ import attrs
 
 from harness_core.kernel.evolve import evolve
 from harness_core.kernel.facts import Event, Fact
+from harness_core.kernel.own_steps import is_own_step
 from harness_core.kernel.projections.event import decoded, folding, payload_of
 from harness_core.kernel.projections.session import session_document, state_hash
 from harness_core.kernel.state import SessionState
@@ -222,9 +223,9 @@ class _ControlReplay:
     def _is_decision(self, event: Event) -> bool:
         if self._expected:
             # The facts of one decision stand together, except where an input of the same turn came in between.
-            return _same_type(self._expected[0], event) or event.type in CONTROL_TYPES
+            return _same_type(self._expected[0], event) or event.type in CONTROL_TYPES or is_own_step(event)
         gate = event.type == "approval.requested" and "role_call_id" not in event.payload
-        return event.type in CONTROL_TYPES or gate
+        return event.type in CONTROL_TYPES or gate or is_own_step(event)
 
     def _compare(self, event: Event) -> Difference | None:
         if not self._expected:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from harness_core.kernel.facts import Decision, Event, Fact
+from harness_core.kernel.own_steps import is_own_step
 from harness_core.kernel.projections.session import state_hash
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Diverged, Drift, HarnessError
@@ -209,9 +210,9 @@ class _Simulation:
 
     def _is_decision(self, event: Event) -> bool:
         if self._expected:
-            return self._expected[0].type == event.type or event.type in CONTROL_TYPES
+            return self._expected[0].type == event.type or event.type in CONTROL_TYPES or is_own_step(event)
         gate = event.type == "approval.requested" and "role_call_id" not in event.payload
-        return event.type in CONTROL_TYPES or gate
+        return event.type in CONTROL_TYPES or gate or is_own_step(event)
 
     def _decide(self) -> bool:
         if not self._expected:

@@ -254,6 +254,7 @@ class VersionRegistered(Value):
     lock_ref: Digest  # what the plan was checked against
     findings: tuple[Json, ...] = ()  # warnings
     max_step_executions: int | None = None
+    own_steps: bool = False  # whether the executor tells of the steps that it runs itself
 
 
 class CompileFailed(Value):
@@ -362,10 +363,20 @@ class ExecuteStepStarted(WireModel):
     uses: Literal["ai.generate", "code.run", "tool.call", "decision", "parallel"]
     step_path: str
     visit_index: int
+    # of a step that the runtime runs itself, without a role:
+    attempt: Attempt | None = None
+    request_id: str | None = None
+
+
+class BranchesEnded(WireModel):
+    failure_mode: Literal["fail_fast", "all_settled"]
+    completed: int = Field(ge=0)
+    failed: int = Field(ge=0)
 
 
 class ExecuteStepSucceeded(ExecuteStepStarted):
     output_ref: Digest
+    branches: BranchesEnded | None = None
 
 
 class ValidationRequested(_Requested):

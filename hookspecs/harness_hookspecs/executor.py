@@ -22,6 +22,7 @@ __all__ = [
     "Finish",
     "Opens",
     "Outcome",
+    "OwnStep",
     "Request",
     "RoleCall",
     "StageInput",
@@ -78,8 +79,9 @@ class Compile(Value):
 
     ``document`` is what a model wrote, ``form`` what it wrote: a plan or a sketch of one; ``definition`` the wire form
     of the ``WorkflowDefinitionSnapshot`` that it is written for. The outcome of a plan that is registered is ``ok``
-    with ``{workflowVersionId, plan, lock, findings, maxStepExecutions?}``; of one that is not, the error's code is
-    ``workflow.rejected``, and its ``details.findings`` are the compiler's.
+    with ``{workflowVersionId, plan, lock, findings, maxStepExecutions?, ownSteps?}``, where ``ownSteps`` says that
+    steps of its own may be told of (:class:`OwnStep`); of one that is not, the error's code is ``workflow.rejected``,
+    and its ``details.findings`` are the compiler's.
     """
 
     kind: Literal["compile"] = "compile"
@@ -125,6 +127,25 @@ class ExternalEvent(Value):
     limit_ms: int | None = Field(default=None, ge=1)
 
 
+class OwnStep(Value):
+    """Tell of a step that is the executor's own (``parallel``): no role runs it, and what is told is recorded at once.
+
+    The outcome is ``ok`` with the value ``None``. ``output`` is what a step gives that has succeeded, and ``branches``
+    how its branches ended: ``{failureMode, completed, failed}``. Of one that failed nothing more is told (A-77).
+    """
+
+    kind: Literal["own_step"] = "own_step"
+    request_id: str
+    event: Literal["started", "succeeded"]
+    step_id: str
+    uses: Literal["parallel"] = "parallel"
+    step_path: str
+    visit_index: int = 0
+    attempt: int = 1
+    output: Json = None
+    branches: Json = None
+
+
 class EnqueueTask(Value):
     """Ask for a coding task on the runner plane."""
 
@@ -149,7 +170,8 @@ class Fail(Value):
 
 
 Request = Annotated[
-    RoleCall | Compile | ChildSession | Timer | ExternalEvent | EnqueueTask | Finish | Fail, Field(discriminator="kind")
+    RoleCall | Compile | ChildSession | Timer | ExternalEvent | OwnStep | EnqueueTask | Finish | Fail,
+    Field(discriminator="kind"),
 ]
 
 

@@ -106,7 +106,7 @@ CASES: Mapping[str, Any] = {
             reply("Write the report from: one was lost", text="the report"),
         ],
         "the report",
-        ["audit[a%2Eb].judge", "audit[a%2Eb].scan", "deep", "report", "triage"],
+        ["audit", "audit[a%2Eb].judge", "audit[a%2Eb].scan", "deep", "report", "triage"],
     ),
 }  # fmt: skip
 

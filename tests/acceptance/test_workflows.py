@@ -136,7 +136,7 @@ def test_branches_of_a_plan_run_side_by_side_and_join(play: Any) -> None:
     paths = {one["stepPath"] for one in session.payloads("harness.execute_step.succeeded")}
     assert all(session.host.replay("@last", mode)["equal"] for mode in ("full", "simulate", "skip-inference"))
     names = ("ann", "bob", "cy")
-    assert paths == {f"each[{name}].{step}" for name in names for step in ("greet", "praise")} | {"sum", "last"}
+    assert paths == {f"each[{name}].{step}" for name in names for step in ("greet", "praise")} | {"each", "sum", "last"}
 
 
 def test_a_failed_step_is_named_and_the_last_step_runs(play: Any) -> None:

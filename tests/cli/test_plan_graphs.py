@@ -59,7 +59,7 @@ def test_a_plan_is_drawn_before_it_runs_and_a_run_with_what_came_of_each_step(
     counted = {one["id"]: (one["visits"], one["attempts"], one["status"]) for one in ran["nodes"]}
     done = (1, 1, "completed")
     assert counted == {
-        "audit": (None, None, None), "scan": (3, 3, "completed"), "judge": (3, 3, "completed"), "triage": done,
+        "audit": done, "scan": (3, 3, "completed"), "judge": (3, 3, "completed"), "triage": done,
         "deep": done, "quick": (0, 0, "skipped"), "report": done,
     }  # fmt: skip
     version = json.loads(shown_versions(capsys))["versions"][0]["workflow_version_id"]

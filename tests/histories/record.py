@@ -215,6 +215,40 @@ IN_THREE = [
     calls(("keyed", {"note": "a"}), when={"stage": "two", "turn": 1}),
     says("done", when={"persona": "worker"}),
 ]
+FAN_OUT = one_stage(
+    executor="workflow",
+    artifact="json",
+    on_failure="failed",
+    plan={
+        "apiVersion": "harness.lwir/v1",
+        "kind": "Workflow",
+        "metadata": {"name": "wide"},
+        "input": {"schema": {"type": "object"}},
+        "output": {"schema": True, "value": "{{ steps.each.output }}"},
+        "permissions": {"models": ["scripted"], "tools": []},
+        "steps": [
+            {
+                "id": "each",
+                "uses": "parallel",
+                "with": {
+                    "items": "{{ ['a', 'b'] }}",
+                    "itemKey": "{{ item }}",
+                    "maxBranches": 2,
+                    "maxConcurrency": 1,
+                    "failureMode": "all_settled",
+                },
+                "steps": [
+                    {
+                        "id": "say",
+                        "uses": "ai.generate",
+                        "with": {"model": "scripted", "prompt": "Say {{ item }}."},
+                        "output": {"mode": "text"},
+                    }
+                ],
+            }
+        ],
+    },
+)
 CORRECTS = {"strategy": "corrective", "max_attempts": 2}
 DOUBT = then(crashed("effect.done@2:raise"), resumed())
 UNKEYED = [calls(("unkeyed", {"note": "a"})), says("done")]
@@ -283,6 +317,7 @@ PLAYS: Mapping[str, Play] = {
     "waiting-cancelled": Play([says("done")], then(run(), cancelled), "cancelled", waiting("60000 call | call")),
     "plan-registered": Play([says("done")], run(), "completed", compiling(PLAN)),
     "plan-rejected": Play([says("done")], run(), "failed", compiling('{"no": "plan"}')),
+    "fan-out": Play([says("done")], run(), "completed", {"stages": FAN_OUT}),
     "budget-ended": Play(ONCE, run(budget={"calls": 1}), "active"),
     "budget-ended-cancelled": Play(ONCE, then(run(budget={"calls": 1}), cancelled), "cancelled"),
     "budget-raised": Play(ONCE, then(run(budget={"calls": 1}), resumed(budget={"calls": 5})), "completed"),

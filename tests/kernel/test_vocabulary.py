@@ -20,8 +20,6 @@ LEFT_ALONE = {
     "role.note",
     "harness.session.completed",  # its usage is a roll-up of what the calls said
     "harness.session.failed",
-    "harness.execute_step.started",
-    "harness.execute_step.succeeded",
     "effect.ignored",
     "store.pruned",  # in the store's own stream
 }

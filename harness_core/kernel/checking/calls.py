@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.facts import Event, effect_id
+from harness_core.kernel.own_steps import is_own_step
 from harness_hookspecs.kit.canonical import digest
 
 from .history import Broken, Payload
@@ -49,7 +50,7 @@ class Calls:
         handler = _HANDLERS.get(event.type)
         if handler is not None:
             yield from handler(self, event)
-        if event.type.startswith("harness.") and self._role(event) is None:
+        if event.type.startswith("harness.") and self._role(event) is None and not is_own_step(event):
             yield Broken("I-20", event.seq, f"{event.type} belongs to no open role call")
 
     def _role(self, event: Event) -> _Role | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from harness_core.kernel.facts import Event
 from harness_core.kernel.inbox import is_command
+from harness_core.kernel.own_steps import is_own_step
 from harness_core.kernel.state import FINAL
 
 from .history import Broken
@@ -59,7 +60,7 @@ class Lifecycle:
             yield Broken("I-20", event.seq, f"{event.type} stands before session.created")
         elif self._status in FINAL and event.type not in _AFTER_THE_END:
             yield Broken("I-20", event.seq, f"{event.type} comes after the session was {self._status}")
-        elif self._stopping and event.type in _GOING_ON:
+        elif self._stopping and (event.type in _GOING_ON or is_own_step(event)):
             yield Broken("I-20", event.seq, f"{event.type} goes on with a session that was to be {self._stopping}")
 
     def _move(self, event: Event) -> Iterator[Broken]:

@@ -23,8 +23,8 @@ def run_graph(plan: Mapping[str, Any], events: Iterable[Event], session_id: str,
 
     Args:
         plan: The plan that ran.
-        events: What the session recorded of it. A step of a fan-out is begun once a branch; fan-outs and waits are the
-            runtime's, and nothing is recorded of them.
+        events: What the session recorded of it. A step of a fan-out is begun once a branch; of waits nothing is
+            recorded, and of fan-outs nothing by who ran them before they were told of.
         session_id: The session.
         ended: Whether the plan's run is over, so that what was never begun never will be.
     """
@@ -39,9 +39,10 @@ def run_graph(plan: Mapping[str, Any], events: Iterable[Event], session_id: str,
             else:
                 done.setdefault(step, set()).add(place)
     nodes = {step["id"]: _node(step) for step in _steps(plan["steps"])}
+    told = any(node["role"] == "parallel" and name in begun for name, node in nodes.items())
     for name, node in nodes.items():
         tries = begun.get(name, {})
-        if node["role"] in ("parallel", "wait"):
+        if node["role"] == "wait" or (node["role"] == "parallel" and not tries and not told):
             continue
         left = tries.keys() - done.get(name, set())
         over = "failed" if left and ended else "active" if left else "completed"

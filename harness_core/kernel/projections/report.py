@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from harness_core.kernel.facts import Event
+from harness_core.kernel.own_steps import OWN_STEP, is_own_step
 
 from .places import Place, Places
 from .tally import Tally
@@ -73,6 +74,35 @@ class _Timers:
             self.open.clear()
 
 
+@attrs.define
+class _FanOut:
+    """How often a ``parallel`` step began and succeeded, how its branches ended, and how long it took in sum."""
+
+    begun: int = 0
+    succeeded: int = 0
+    branches_completed: int = 0
+    branches_failed: int = 0
+    seconds: float = 0.0
+    since: dict[str, str] = attrs.Factory(dict)  # where it is under way -> since when
+
+    def see(self, event: Event) -> None:
+        payload = event.payload
+        where = f"{payload['stepPath']}#{payload['attempt']}"
+        if event.type == "harness.execute_step.started":
+            self.begun += 1
+            self.since[where] = event.timestamp
+            return
+        ended = payload["branches"]
+        self.succeeded += 1
+        self.branches_completed += ended["completed"]
+        self.branches_failed += ended["failed"]
+        self.seconds += _seconds(self.since.pop(where, ""), event.timestamp)
+
+    def document(self) -> dict[str, Any]:
+        counted = {name: value for name, value in attrs.asdict(self).items() if name != "since"}
+        return {**counted, "seconds": round(self.seconds, 3)}
+
+
 class _Report:
     def __init__(self) -> None:
         self.timers = _Timers()
@@ -80,6 +110,7 @@ class _Report:
         self.total = Tally()
         self.groups: dict[str, dict[tuple[Any, ...], Tally]] = {name: {} for name in _GROUPS}
         self.tools: dict[str, _Tool] = {}
+        self.fan_outs: dict[tuple[str | None, str], _FanOut] = {}
         self.visits: dict[str, _Visit] = {}
         self.failed_attempts: dict[tuple[str, int], str] = {}
         self.calls: dict[str, dict[str, Any]] = {}
@@ -204,6 +235,12 @@ class _Report:
         tool.failed += not ok
         tool.duration_ms += int(payload.get("durationMs") or 0)
 
+    def step(self, event: Event, place: Place) -> None:
+        """Of a fan-out, which the runtime runs itself; what a step of a role takes is told by its calls."""
+        if is_own_step(event):
+            fan_out = self.fan_outs.setdefault((place.stage, event.payload["stepId"]), _FanOut())
+            fan_out.see(event)
+
     # -- the document ---
 
     def document(self, session_id: str) -> dict[str, Any]:
@@ -229,6 +266,9 @@ class _Report:
                 for (provider, model), tally in self.groups["models"].items()
             ],
             "timers": self._timers(),
+            "fan_outs": [
+                {"stage": stage, "step": step, **one.document()} for (stage, step), one in self.fan_outs.items()
+            ],
             "tools": [{"tool": name, **attrs.asdict(tool)} for name, tool in self.tools.items()],
             "model_calls": calls,
             "roll_ups": self._roll_ups(),
@@ -305,6 +345,7 @@ _HANDLERS: dict[str, Callable[[_Report, Event, Place], None]] = {
     "harness.model.responded": _Report.responded,
     "harness.model.failed": _Report.failed,
     "harness.session.completed": _Report.rolled_up,
+    **dict.fromkeys(OWN_STEP, _Report.step),
     "harness.tool_call.succeeded": _Report.tool,
     "harness.tool_call.failed": _Report.tool,
 }

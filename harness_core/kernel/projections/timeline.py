@@ -219,6 +219,19 @@ def _timer(payload: Payload, place: Place) -> Said:
     return ".", f"{place.stage}: a timer of {payload['delay_ms'] / 1000:g} s"
 
 
+def _own_step(payload: Payload, place: Place) -> Said:
+    """Of the runtime's own; what a role runs is told by its calls."""
+    again = f", attempt {payload['attempt']}" if payload.get("attempt", 1) > 1 else ""
+    return (".", f"{place.stage}: {payload['stepPath']} begins{again}") if "requestId" in payload else None
+
+
+def _own_step_done(payload: Payload, place: Place) -> Said:
+    if (ended := payload.get("branches")) is None:
+        return None
+    failed = f", {ended['failed']} failed" if ended["failed"] else ""
+    return "+", f"{place.stage}: {payload['stepPath']} is done: {ended['completed']} branches completed{failed}"
+
+
 def _taken(payload: Payload, place: Place) -> Said:
     """A rule without a condition is recorded as one that always holds."""
     why = ", by a rule without a condition" if payload["rule"] == "true" else f" because {payload['rule']}"
@@ -255,6 +268,8 @@ _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "timer.requested": _timer,
     "timer.elapsed": _fixed(".", "{in}: a timer is over"),
     "timer.cancelled": _fixed(".", "{in}: a timer is given up: {reason}"),
+    "harness.execute_step.started": _own_step,
+    "harness.execute_step.succeeded": _own_step_done,
     "harness.model.responded": _responded,
     "harness.model.failed": _error("model call failed"),
     "harness.tool_call.started": _tool(".", "started"),

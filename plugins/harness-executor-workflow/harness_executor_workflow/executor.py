@@ -12,6 +12,7 @@ from harness_hookspecs.executor import (
     Fail,
     Finish,
     Outcome,
+    OwnStep,
     Request,
     RoleCall,
     StageInput,
@@ -124,7 +125,8 @@ class WorkflowExecutor:
             code = "workflow.invalid_plan" if isinstance(error, ValidationFailed) else error.code
             return {"prefix": prefix, "end": {"code": code, "message": f"The plan cannot be run: {error}"}}
         about = {"id": f"{stage_input.stage}.visit[{stage_input.visit_index}]", "attempt": stage_input.attempt}
-        run = start(program, given, run=about, seed=f"{version}|{prefix}")
+        tells = bool(outcome.value.get("ownSteps"))
+        run = start(program, given, run=about, seed=f"{version}|{prefix}", tells=tells)
         return {"prefix": prefix, "plan": plan, "version": version, "run": run}
 
     def next(self, state: Any) -> tuple[Request, ...]:
@@ -165,4 +167,6 @@ def _request(name: str, ask: Mapping[str, Any]) -> Request:
     if ask["kind"] == "event":
         return ExternalEvent(request_id=name, name=ask["event"], limit_ms=ask.get("limit_ms"))
     where = {"step_path": ask["path"], "visit_index": ask["visit"]}
+    if ask["kind"] == "told":
+        return OwnStep(request_id=name, **ask["told"], **where)
     return RoleCall(request_id=name, role=ask["role"], task=ask["task"], **where)

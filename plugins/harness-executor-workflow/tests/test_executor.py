@@ -18,6 +18,7 @@ from harness_hookspecs.executor import (
     Finish,
     Opens,
     Outcome,
+    OwnStep,
     Request,
     RoleCall,
     StageInput,
@@ -261,3 +262,34 @@ def test_an_outcome_of_something_else_is_refused(name: str) -> None:
         with pytest.raises(IllegalMove) as caught:
             subject.apply(state, Outcome(request_id=name, ok=True))
         assert caught.value.code == "executor.unknown_request"
+
+
+EACH = {
+    "id": "each", "uses": "parallel", "steps": [generate("a")],
+    "with": {
+        "items": "{{ input.items }}", "itemKey": "{{ item }}", "maxBranches": 1, "maxConcurrency": 1,
+        "failureMode": "fail_fast",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_fan_out_is_told_of_only_where_the_plan_was_registered_by_who_records_it(*, tells: bool) -> None:
+    subject = executor()
+    state = subject.start(stage_input(plan=plan(EACH), prompt='{"items": ["k"]}'))
+    asked = registered(subject.next(state)[0])
+    state = subject.apply(state, asked.model_copy(update={"value": freeze({**asked.value, "ownSteps": tells})}))
+    if tells:
+        [begins] = subject.next(state)
+        assert isinstance(begins, OwnStep)
+        assert (begins.event, begins.step_path, begins.attempt) == ("started", "each", 1)
+        state = subject.apply(state, Outcome(request_id=begins.request_id, ok=True))
+    [call] = subject.next(state)
+    assert isinstance(call, RoleCall)
+    state = subject.apply(state, Outcome(request_id=call.request_id, ok=True, value="said"))
+    if tells:
+        [ends] = subject.next(state)
+        assert isinstance(ends, OwnStep)
+        assert [(one["itemKey"], one["status"], one["output"]) for one in ends.output] == [("k", "completed", "said")]
+        state = subject.apply(state, Outcome(request_id=ends.request_id, ok=True))
+    assert isinstance(subject.next(state)[0], Finish)

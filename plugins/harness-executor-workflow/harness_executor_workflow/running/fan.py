@@ -10,7 +10,7 @@ from harness_hookspecs.kit.canonical import canonical
 
 from .move import Frame, Move, new_level, put, step_state, taken
 from .program import Fan
-from .steps import complete, error_of, fail, fail_level, give_up, stop_waiting
+from .steps import error_of, fail, fail_level, give_up, stop_waiting, tell
 from .tasks import evaluate, scope_of, segment
 
 __all__ = ["branch_frame", "branch_over", "open_fan", "progress", "stop"]
@@ -127,7 +127,10 @@ def _ended(move: Move, frame: Frame, step: str, fan: dict[str, Any], plan: Fan) 
         envelopes = taken(fan["done"], len(fan["items"]))
         if plan.by_key:
             envelopes.sort(key=lambda one: one["itemKey"])
-        complete(move, frame, step, envelopes)
+        failed = sum(one["status"] == "failed" for one in envelopes)
+        mode = "fail_fast" if plan.stops_at_failure else "all_settled"
+        branches = {"failureMode": mode, "completed": len(envelopes) - failed, "failed": failed}
+        tell(move, frame, step, event="succeeded", output=envelopes, branches=branches)
 
 
 def _output(branch: Frame, plan: Fan) -> Any:

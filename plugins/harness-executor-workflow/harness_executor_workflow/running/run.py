@@ -25,7 +25,9 @@ from .tasks import evaluate, scope_of
 __all__ = ["apply", "end_of", "next_asks", "opened_asks", "start"]
 
 
-def start(program: Program, given: Any, *, run: Mapping[str, Any], seed: str) -> dict[str, Any]:
+def start(
+    program: Program, given: Any, *, run: Mapping[str, Any], seed: str, tells: bool = False
+) -> dict[str, Any]:
     """The state in which the first steps are open, or the end if the input is not what the plan takes.
 
     Args:
@@ -33,8 +35,10 @@ def start(program: Program, given: Any, *, run: Mapping[str, Any], seed: str) ->
         given: The input.
         run: What expressions read as ``run``: ``id`` and ``attempt``.
         seed: Decides what would else be chance.
+        tells: Whether who runs it is told when a step of the runtime's own begins and ends.
     """
     state = {"input": given, "run": dict(run), "seed": seed, "calls": 0, "over": None, "result": None, "end": None}
+    state |= {"tells": True} if tells else {}
     move = Move(program, {**state, "root": None, "last": None, "opened": []})
     fault = best_fault(compiled_schema(program.plan.input.schema_), given)
     if fault is not None:
@@ -62,7 +66,7 @@ def apply(program: Program, state: Mapping[str, Any], outcome: Outcome) -> dict[
 
 
 def next_asks(program: Program, state: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """Everything that is open: dicts with ``id``, ``kind`` (call, fix, timer, event), ``path``, ``visit`` and more."""
+    """Everything that is open: dicts with ``id``, ``kind`` (call, fix, timer, event, told), ``path``, ``visit`` ..."""
     if state["end"] is not None:
         return ()
     return tuple(ask for name in ("root", "last") if state[name] for ask in _open(state[name]))

@@ -13,7 +13,7 @@ from .move import Frame, Move, step_state
 from .program import StepPlan
 from .tasks import ROLES, ask_id, delay_of, fix_task, path_of, step_task, with_feedback
 
-__all__ = ["begin", "complete", "error_of", "fail", "fail_level", "give_up", "heard", "skip", "stop_waiting"]
+__all__ = ["begin", "complete", "error_of", "fail", "fail_level", "give_up", "heard", "skip", "stop_waiting", "tell"]
 
 _PASSING: Final = ("ask", "task", "fan", "fix", "attempt")
 """What is kept of a step only while it is under way."""
@@ -94,6 +94,8 @@ def heard(move: Move, frame: Frame, step: str, value: Any, error: dict[str, Any]
     ask = state["ask"]
     if frame.state["failed"]:
         stop_waiting(move, frame, step)
+    elif ask["kind"] == "told":
+        _went_on(move, frame, step, ask["told"])
     elif ask["kind"] == "fix":
         _fixed(move, frame, step, value, error)
     elif error is not None:
@@ -148,8 +150,7 @@ def error_of(error: Any) -> dict[str, Any]:
 def _attempt(move: Move, frame: Frame, step: str) -> None:
     plan, state = frame.level.steps[step], step_state(move, frame, step)
     if plan.uses == "parallel":
-        state.pop("ask", None)
-        move.agenda.append(("open", frame, step))
+        tell(move, frame, step, event="started")
     elif plan.uses == "wait":
         settings = plan.wire["with"]
         if "durationMs" in settings:
@@ -160,6 +161,25 @@ def _attempt(move: Move, frame: Frame, step: str) -> None:
         state["ask"] = move.new(ask)
     else:
         _call(move, frame, step, "", kind="call", role=ROLES[plan.uses], task=state["task"])
+
+
+def tell(move: Move, frame: Frame, step: str, **told: Any) -> None:
+    """Have it recorded that a step of the runtime's own has begun, or what it gives; it goes on when that is heard."""
+    plan, state = frame.level.steps[step], step_state(move, frame, step)
+    state.pop("fan", None)
+    said = {"step_id": plan.id, "uses": plan.uses, "attempt": state["attempt"], **told}
+    if move.state.get("tells"):
+        state["ask"] = move.new(_ask(frame, plan, state, f".{told['event']}", kind="told", told=said))
+    else:  # as it was run before that was recorded
+        _went_on(move, frame, step, said)
+
+
+def _went_on(move: Move, frame: Frame, step: str, told: Mapping[str, Any]) -> None:
+    step_state(move, frame, step).pop("ask", None)
+    if told["event"] == "started":
+        move.agenda.append(("open", frame, step))
+    else:
+        complete(move, frame, step, told["output"])
 
 
 def _call(move: Move, frame: Frame, step: str, tail: str, **asked: Any) -> None:
