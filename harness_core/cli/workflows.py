@@ -134,27 +134,62 @@ def plan(ctx: click.Context, /, name: str, **given: Any) -> int:
 
 
 @workflows.command()
-@click.argument("name", metavar="VERSION|NAME")
+@click.argument("name", metavar="[VERSION|NAME]", required=False)
+@click.option("--plan", "file", metavar="FILE|-", type=click.Path(path_type=Path), help="Run a plan in a file.")
+@click.option("--accept-drift", is_flag=True, help="Run the version with the tools, models and engines of now.")
 @_running
-def run(ctx: click.Context, /, name: str, **given: Any) -> int:
-    """Run a version on an input, or plan and run a workflow.
+def run(ctx: click.Context, /, name: str | None, file: Path | None, **given: Any) -> int:
+    """Run a version on an input, or plan and run a workflow, or run a plan.
 
-    VERSION is its id or the beginning of it. Exits as for run.
+    VERSION is its id or the beginning of it; one whose tools, models or engines have changed since is refused, with
+    what has changed. A plan in a file is checked as by check, registered, and run. Exits as for run.
     """
-    return _begin(ctx, name, "run", given)
+    if (name is None) == (file is None):
+        raise usage_error("say what runs: a version, the name of a workflow, or --plan FILE, and one of them")
+    if name is not None:
+        return _begin(ctx, name, "run", given)
+    assert file is not None
+    if given["accept_drift"]:
+        raise usage_error("--accept-drift goes with a version; a plan in a file is checked against what there is")
+    if str(file) == str(given["given"]) == "-":
+        raise usage_error("stdin is either the plan or the input; put one of them into a file")
+    return _begin_plan(ctx, read_plan(file), given)
 
 
-def _begin(ctx: click.Context, name: str, goal: str, given: Mapping[str, Any]) -> int:
-    begin: dict[str, Any] = {
+def _begin_plan(ctx: click.Context, source: bytes, given: Mapping[str, Any]) -> int:
+    """Run a plan; of one that is not sound say what is wrong as ``check`` does."""
+    settings, value = settings_of(given["settings"]), _input(given["given"])
+    with open_host(ctx, overrides=settings) as host:
+        document = host.check_plan(source)
+    if not document["ok"]:
+        emit(ctx, document, _checked)
+        return exit_of_code("validation") or 1
+
+    def start(host: Host, _: Progress) -> str:
+        return host.start_plan(source, value, on_ask=_on_ask(host, given), **_options(given))
+
+    return follow(ctx, settings, start)
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "budget": budget_of(given["budget"]),
         "yolo": yolo_of(yolo=given["yolo"], destructive=given["yolo_destructive"]),
         "seed": given["seed"],
     }
-    value = _input(given["given"])
+
+
+def _on_ask(host: Host, given: Mapping[str, Any]) -> str:
+    return str(given["on_ask"] or host.config.harness.run.on_ask)
+
+
+def _begin(ctx: click.Context, name: str, goal: str, given: Mapping[str, Any]) -> int:
+    begin, value = _options(given), _input(given["given"])
+    accepts = bool(given.get("accept_drift"))
 
     def start(host: Host, _: Progress) -> str:
-        on_ask = given["on_ask"] or host.config.harness.run.on_ask
-        return host.start_workflow(name, value, goal=goal, on_ask=on_ask, **begin)
+        on_ask = _on_ask(host, given)
+        return host.start_workflow(name, value, goal=goal, on_ask=on_ask, accept_drift=accepts, **begin)
 
     version = itemgetter("workflowVersionId") if goal == "plan" else None
     return follow(ctx, settings_of(given["settings"]), start, version=version)

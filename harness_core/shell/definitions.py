@@ -24,7 +24,7 @@ from .surroundings import slots_of
 from .toolbox import Toolbox
 
 __all__ = [
-    "ORCHESTRATES", "RUNS_PLANS", "slots_wanted", "snapshot_wire", "tools_of_workflows", "with_workflows",
+    "ORCHESTRATES", "RUNS_PLANS", "slots_wanted", "snapshot_wire", "tools_of_workflows", "with_plans", "with_workflows",
     "workflow_needs", "workflow_wire",
 ]  # fmt: skip
 
@@ -69,7 +69,6 @@ def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -
     for name, stage in config.stages.stages.items():
         if stage.workflow is not None:
             stages[name] = _planned(stages[name], stage.workflow, parts, config)
-    executor, artifact = RUNS_PLANS
     slots: dict[tuple[str, str], Mapping[str, str]] = {}
     for name, stage in _orchestrating(config).items():
         found = tuple(_workflows(name, stage, parts, config))
@@ -82,13 +81,23 @@ def with_workflows(parts: SessionParts, config: EffectiveConfig, built: Parts) -
         with suppress(ConfigError):  # which is said when it is
             default = stages[initial].model
             slots[initial, of] = _bound(of, config.stages.workflows[of].models or (default.name,), config, default)
-    executors = {**parts.definition.executors, executor: built.get(Need("executor", executor))}
+    parts = with_plans(parts, built)
     return attrs.evolve(
         parts,
-        definition=attrs.evolve(parts.definition, stages=stages, executors=executors),
+        definition=attrs.evolve(parts.definition, stages=stages),
         slots=slots,
         sketched=frozenset(n for n, one in config.stages.workflows.items() if one.planner.form == "sketch"),
-        artifacts={**parts.artifacts, artifact: built.get(Need("artifact", artifact))},
+    )
+
+
+def with_plans(parts: SessionParts, built: Parts) -> SessionParts:
+    """The parts of a session with what runs plans."""
+    executor, artifact = RUNS_PLANS
+    executors = {**parts.definition.executors, executor: built.get(Need("executor", executor, where="workflows"))}
+    return attrs.evolve(
+        parts,
+        definition=attrs.evolve(parts.definition, executors=executors),
+        artifacts={**parts.artifacts, artifact: built.get(Need("artifact", artifact, where="workflows"))},
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from harness_hookspecs.errors import (
     HarnessError,
@@ -40,6 +40,7 @@ from .posting import asked_for, inbox_row
 # A door costs nothing until somebody goes through it: each method imports the module that does its work.
 if TYPE_CHECKING:
     from harness_core.kernel.state import SessionState
+    from harness_hookspecs.host import RunOptions
     from harness_hookspecs.provider import Chunk
     from harness_hookspecs.store import Head, Posted, Store, StoredEvent
 
@@ -214,44 +215,90 @@ class Host:
         given: Any,
         *,
         goal: str = "run",
-        on_ask: str = "deny",
-        budget: Mapping[str, float] | None = None,
-        yolo: str = "off",
-        seed: int | None = None,
-        by: str | None = None,
+        accept_drift: bool = False,
+        **options: Unpack[RunOptions],
     ) -> str:
         """Start a session of a workflow without waiting; returns its id once ``session.created`` is committed.
 
         It runs the version that ``name`` is the id of, or plans the workflow of that name and, unless ``goal`` is
         ``plan``, runs the plan. It stands in the place of the stage where sessions begin: its persona, its policy.
+        A version is held to what it was last registered with, unless ``accept_drift`` takes it as it is now.
 
         Raises:
             NotFound: There is no such workflow (``workflow.unknown``) or version (``workflow.unknown_version``).
             ValidationFailed: ``workflow.invalid_input``.
+            Drift: ``workflow.drift``: its tools, models or engines are others than they were; the changes say which.
             ConfigError: As for ``start``; ``config.goal``.
             PluginError: Something bound is missing or broken.
             StoreError: The log cannot be written.
         """
-        from harness_hookspecs.kit.canonical import canonical
-
-        from .beginning import checked_request, start_command
-        from .workflow_parts import workflow_parts
-        from .workflow_start import ID_PREFIX, begun_with, checked_goal, spec_of_version, spec_of_workflow
+        from .workflow_start import ID_PREFIX, checked_goal, spec_of_version, spec_of_workflow
 
         self.config.require_trust()
         parts, chosen = self._parts(), checked_goal(goal, name)
         given = self._opened.redactor.value(given)  # it is kept as it stands, and not only as text
         if name.startswith(ID_PREFIX) and name not in self.config.stages.workflows:
-            spec = spec_of_version(self._versions().find(self.sessions(), name), given, parts, self.store)
+            version = self._versions().find(self.sessions(), name)
+            spec = spec_of_version(version, given, parts, self.store)
+            if not accept_drift:
+                self._refuse_drift(version, spec)
         else:
             spec = spec_of_workflow(name, chosen, given, parts, self.config)
-        drawn = int.from_bytes(self._ports.random.bytes(4), "big")
-        text = canonical(given).decode()
-        request = checked_request(text, on_ask, budget, yolo, drawn if seed is None else seed, person(by))
+        return self._start_spec(spec, **options)
+
+    def start_plan(
+        self,
+        source: bytes,
+        given: Any,
+        *,
+        stage: str | None = None,
+        **options: Unpack[RunOptions],
+    ) -> str:
+        """Start a session that registers and runs a plan as it was written, in the place of the stage that it is
+        checked for (``check_plan``); returns its id.
+
+        Raises:
+            ValidationFailed: ``workflow.rejected`` with what ``check_plan`` finds; ``workflow.invalid_input``.
+            HarnessError: As ``start_workflow``.
+        """
+        from .plan_check import refuse_unsound
+        from .workflow_start import spec_of_plan
+
+        self.config.require_trust()
+        given = self._opened.redactor.value(given)  # it is kept as it stands, and not only as text
+        document = self.check_plan(source, stage=stage)
+        refuse_unsound(document)
+        spec = spec_of_plan(document["plan"], given, self._parts(), stage=document["stage"])
+        return self._start_spec(spec, **options)
+
+    def _start_spec(self, spec: Mapping[str, Any], **options: Unpack[RunOptions]) -> str:
+        from harness_hookspecs.kit.canonical import canonical
+
+        from .beginning import checked_request, start_command
+        from .workflow_parts import workflow_parts
+        from .workflow_start import begun_with
+
+        seed = options.get("seed")
+        request = checked_request(
+            canonical(spec["input"]).decode(),
+            options.get("on_ask", "deny"),
+            options.get("budget"),
+            options.get("yolo", "off"),
+            int.from_bytes(self._ports.random.bytes(4), "big") if seed is None else seed,
+            person(options.get("by")),
+        )
         session_id = self._ports.ids.uuid7()
-        session = self._new_session(session_id, workflow_parts(parts, spec), request)
+        parts = workflow_parts(self._parts(), spec, self._opened.parts)
+        session = self._new_session(session_id, parts, request)
         self._begin(session, begun_with(start_command(session_id, request, self._opened), spec))
         return session_id
+
+    def _refuse_drift(self, version: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
+        from .perform_compile import CompileSite, version_drift
+        from .workflow_parts import workflow_parts
+
+        parts = workflow_parts(self._parts(), spec, self._opened.parts)
+        version_drift(version, CompileSite(parts, self._ports, self._opened.redactor, self.store.blob))
 
     def _versions(self) -> RegisteredVersions:
         from .workflow_versions import RegisteredVersions
@@ -950,7 +997,7 @@ class Host:
 
         from .workflow_parts import workflow_parts
 
-        return workflow_parts(self._parts(), read_canonical(self.store.blob(ref)))
+        return workflow_parts(self._parts(), read_canonical(self.store.blob(ref)), self._opened.parts)
 
     def _shared(self) -> SessionWorld:
         if self._world is None:

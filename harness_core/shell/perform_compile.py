@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .redaction import Redactor
     from .session_parts import SessionParts
 
-__all__ = ["CompileSite", "compile_plan", "lock_drift", "schema_of_plans"]
+__all__ = ["CompileSite", "compile_plan", "lock_drift", "schema_of_plans", "version_drift"]
 
 
 @attrs.frozen
@@ -43,7 +43,7 @@ def compile_plan(request: OpenRequest, visit: Visit, stage: StagePlan, site: Com
     """Have the executor's compiler check the document; what it raises, and that it takes too long, are findings."""
     asked = request.payload
     definition = None if asked.get("definition_ref") is None else _read(asked["definition_ref"], site)
-    done = _checked(visit, stage, _read(asked["document_ref"], site), asked["form"], definition, site)
+    done = _checked(visit.executor, stage, _read(asked["document_ref"], site), asked["form"], definition, site)
     if done.value is not None and done.value.ok:
         return _registered(request.effect_id, done.value, site)
     findings = [_finding(done.error)] if done.error is not None else _wires(done.value)
@@ -86,17 +86,17 @@ def _registered(effect_id: str, done: Compilation, site: CompileSite) -> Compile
 
 
 def _checked(
-    visit: Visit, stage: StagePlan, document: Any, form: str, definition: Any, site: CompileSite
+    name: str, stage: StagePlan, document: Any, form: str, definition: Any, site: CompileSite
 ) -> Attempt[Compilation]:
-    executor = site.parts.definition.executors.get(visit.executor)
+    executor = site.parts.definition.executors.get(name)
     if not isinstance(executor, Compiles):
-        said = f"executor {visit.executor} has no compiler"
+        said = f"executor {name} has no compiler"
         return Attempt(None, PluginError(said, code="executor.no_compiler"))
     results: list[Attempt[Compilation]] = []
     seconds, ports = site.parts.validator_timeout_seconds, site.ports
 
     def work() -> None:
-        what = f"the compiler of executor {visit.executor}"
+        what = f"the compiler of executor {name}"
         results.append(attempt(_compile, executor, stage, (document, form, definition), site, what=what))
 
     if getattr(ports, "concurrent", True):  # in a thread of its own: who takes longer goes on, and nobody listens
@@ -155,9 +155,23 @@ def lock_drift(state: SessionState, site: CompileSite) -> None:
     if state.final or visit is None or stage is None or visit.artifact_id is not None:
         return
     versions = [outcome["version"] for outcome in visit.outcomes if "version" in outcome]
-    changes = [one for version in versions for one in _further(version, _changed(version, visit, stage, site))]
+    changes = [one for version in versions for one in _further(version, _changed(version, visit.executor, stage, site))]
     if changes:
         raise _drift(changes)
+
+
+def version_drift(version: Mapping[str, Any], site: CompileSite) -> None:
+    """Check again a version that is to run once more, in the one stage of the session that would run it.
+
+    Raises:
+        Drift: ``workflow.drift``: what it was checked against, when it was registered last, is another one here.
+    """
+    [stage] = site.parts.definition.stages.values()
+    changes = _changed(version, stage.executor, stage, site)
+    if changes:
+        of = version["workflow_version_id"]
+        told = [_change(one["field"], one["recorded"], one["now"], of) for one in changes]
+        raise _drift(told, "undo the change, or run it with --accept-drift")
 
 
 def _further(version: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -174,15 +188,15 @@ def _further(version: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -
 
 
 def _changed(
-    version: Mapping[str, Any], visit: Visit, stage: StagePlan, site: CompileSite
+    version: Mapping[str, Any], name: str, stage: StagePlan, site: CompileSite
 ) -> Sequence[Mapping[str, Any]]:
     """What is another one than it was when the plan was registered, or keeps it from being registered now."""
     from harness_hookspecs.compiler import VersionLock
 
-    executor = site.parts.definition.executors[visit.executor]
+    executor = site.parts.definition.executors[name]
     before = VersionLock.from_wire(_read(version["lock_ref"], site))
-    definition = None if "definition_ref" not in version else _read(version["definition_ref"], site)
-    done = _checked(visit, stage, _read(version["plan_ref"], site), "plan", definition, site)
+    definition = None if version.get("definition_ref") is None else _read(version["definition_ref"], site)
+    done = _checked(name, stage, _read(version["plan_ref"], site), "plan", definition, site)
     if done.error is not None:
         raise done.error
     assert done.value is not None and isinstance(executor, Compiles)
@@ -205,12 +219,14 @@ def _change(field: str, recorded: Any, now: Any, *of: str) -> dict[str, Any]:
     return {**change, "workflow_version_id": of[0]} if of else change
 
 
-def _drift(changes: Sequence[Mapping[str, Any]]) -> Drift:
+def _drift(
+    changes: Sequence[Mapping[str, Any]], hint: str = "undo the change, or resume with --accept-drift"
+) -> Drift:
     plans = ", ".join(dict.fromkeys(str(one["workflow_version_id"]) for one in changes))
     said = "; ".join(f"{one['field']}: {one['recorded'] or 'new'} -> {one['now'] or 'gone'}" for one in changes)
     return Drift(
         f"plan {plans} was checked against something else: {said}",
         code="workflow.drift",
-        hint="undo the change, or resume with --accept-drift",
+        hint=hint,
         changes=list(changes),
     )

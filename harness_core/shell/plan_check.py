@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from harness_hookspecs.compiler import Compilation, Surroundings
-from harness_hookspecs.errors import CodecError, NotFound, PluginError
+from harness_hookspecs.errors import CodecError, NotFound, PluginError, ValidationFailed
 from harness_hookspecs.executor import Compiles
 from harness_hookspecs.kit.codec import loads
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .opening import Opened
     from .session_parts import SessionParts
 
-__all__ = ["check_plan"]
+__all__ = ["check_plan", "refuse_unsound"]
 
 COMPILER: Final = Need("executor", "workflow")
 """The executor that runs plans; it is the one that checks them, also for a stage that another one runs."""
@@ -54,6 +54,19 @@ def check_plan(
     if not isinstance(said.value, Compilation):
         raise _no_compiler(part, f"gave {type(said.value).__name__} where a Compilation belongs")
     return _document(said.value, name)
+
+
+def refuse_unsound(document: Mapping[str, Any]) -> None:
+    """Raise for a plan that its check refuses.
+
+    Raises:
+        ValidationFailed: ``workflow.rejected``, with all findings.
+    """
+    if not document["ok"]:
+        first = next(one["message"] for one in document["findings"] if one["severity"] == "error")
+        message = f"the plan is not sound, and nothing was registered: {first}"
+        hint = "harness workflows check FILE says all that is wrong"
+        raise ValidationFailed(message, code="workflow.rejected", hint=hint, findings=document["findings"])
 
 
 def _read(source: bytes) -> Any:

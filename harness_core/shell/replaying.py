@@ -176,7 +176,7 @@ class _Assembling:
         from .workflow_parts import workflow_parts  # with all that runs sessions
 
         parts = assembly.session_parts()
-        return parts if self._spec is None else workflow_parts(parts, self._spec)
+        return parts if self._spec is None else workflow_parts(parts, self._spec, assembly.parts)
 
     def close(self) -> None:
         """A replay has told what it has to tell: nothing that breaks here is added."""

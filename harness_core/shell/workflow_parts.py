@@ -17,7 +17,8 @@ from harness_core.kernel.definition import RESERVED_TARGETS, RetryPolicy, RulePl
 from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.rules import Rules
 
-from .definitions import RUNS_PLANS
+from .definitions import RUNS_PLANS, with_plans
+from .parts import Parts
 from .rule_plan import RULE_ROOTS
 from .session_parts import SessionParts
 
@@ -26,16 +27,18 @@ __all__ = ["workflow_parts"]
 _RULES: Final = (('artifact.status == "success"', "completed"), ('artifact.status != "success"', "failed"))
 
 
-def workflow_parts(parts: SessionParts, spec: Mapping[str, Any]) -> SessionParts:
+def workflow_parts(parts: SessionParts, spec: Mapping[str, Any], built: Parts | None = None) -> SessionParts:
     """The parts of the session.
 
     Args:
         parts: Those of the configuration.
         spec: What it is begun with: ``stage`` (in whose place it stands), ``goal``, ``workflow``, ``plan``.
+        built: Builds what runs plans, for a project that defines no workflow and so has not built it.
 
     Raises:
         ConfigError: ``config.no_stage``: the stage is not configured any more.
     """
+    parts = parts if built is None else with_plans(parts, built)
     workflow, rules = spec["workflow"], parts.definition.rules
     name, lead = workflow["workflowId"], parts.definition.stages.get(spec["stage"])
     if lead is None:  # the configuration was migrated

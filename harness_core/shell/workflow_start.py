@@ -19,7 +19,7 @@ from .definitions import workflow_wire
 from .schemas import data_findings
 from .session_parts import SessionParts
 
-__all__ = ["ID_PREFIX", "Goal", "begun_with", "checked_goal", "spec_of_version", "spec_of_workflow"]
+__all__ = ["ID_PREFIX", "Goal", "begun_with", "checked_goal", "spec_of_plan", "spec_of_version", "spec_of_workflow"]
 
 Goal = Literal["plan", "run"]
 ID_PREFIX: Final = "wfv_"
@@ -60,6 +60,17 @@ def spec_of_version(version: Mapping[str, Any], given: Any, parts: SessionParts,
     workflow = _of_itself(plan, parts) if ref is None else read_canonical(store.blob(ref))
     _check(given, workflow)
     return {"goal": "run", "workflow": workflow, "input": given, "stage": parts.definition.initial, "plan": plan}
+
+
+def spec_of_plan(plan: Mapping[str, Any], given: Any, parts: SessionParts, *, stage: str) -> dict[str, Any]:
+    """What a session is begun with that runs a sound plan for itself, in the place of that stage.
+
+    Raises:
+        ValidationFailed: ``workflow.invalid_input``: the input is none that it takes.
+    """
+    workflow = _of_itself(plan, parts)
+    _check(given, workflow)
+    return {"goal": "run", "workflow": workflow, "input": given, "stage": stage, "plan": plan}
 
 
 def _of_itself(plan: Mapping[str, Any], parts: SessionParts) -> dict[str, Any]:

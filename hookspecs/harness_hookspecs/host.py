@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypedDict, TypeVar, Unpack, runtime_checkable
 
 if TYPE_CHECKING:
     from .artifact import ArtifactType
@@ -34,6 +34,7 @@ __all__ = [
     "Random",
     "RoleHost",
     "RulesHost",
+    "RunOptions",
     "StoreHost",
     "Task",
     "ToolHost",
@@ -45,6 +46,16 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+
+class RunOptions(TypedDict, total=False):
+    """How a session is begun; what is left out is as for :meth:`Host.start`."""
+
+    on_ask: str
+    budget: Mapping[str, float] | None
+    yolo: str
+    seed: int | None
+    by: str | None
 
 
 class CancelToken(Protocol):
@@ -597,14 +608,22 @@ class Host(Protocol):
         given: Any,
         *,
         goal: str = "run",
-        on_ask: str = "deny",
-        budget: Mapping[str, float] | None = None,
-        yolo: str = "off",
-        seed: int | None = None,
-        by: str | None = None,
+        accept_drift: bool = False,
+        **options: Unpack[RunOptions],
     ) -> str:
         """Start a session that runs a version by its id, or plans the workflow of that name and, unless ``goal`` is
-        ``plan``, runs the plan; returns its id."""
+        ``plan``, runs the plan; returns its id. A version whose tools, models or engines are others by now is a
+        ``Drift``, unless that is accepted."""
+
+    def start_plan(
+        self,
+        source: bytes,
+        given: Any,
+        *,
+        stage: str | None = None,
+        **options: Unpack[RunOptions],
+    ) -> str:
+        """Check a plan as it was written, and start a session that registers and runs it; returns its id."""
 
     def workflows(self) -> Mapping[str, Any]:
         """The workflows that are defined, and the plans that sessions registered: ``harness.workflows/1``."""

@@ -14,7 +14,7 @@ from harness_core.cli.main import main
 from harness_core.cli.published import published_schema
 from tests.crash.plans import fan_out
 from tests.orchestra import INPUT, PLAN
-from tests.reference import Site, notes, one_stage, says, write_site
+from tests.reference import Site, notes, one_stage, says, scripted_models, write_site
 
 USAGE = says("")["usage"]
 NOTES = ("one", "two", "three", "four", "five")
@@ -174,3 +174,65 @@ def test_who_asks_what_there_is_is_told_that_nobody_trusts_the_project(
     said = capsys.readouterr()
     assert "the project is not trusted" in said.err
     assert json.loads(said.out)["schema"]
+
+
+def test_a_version_does_not_run_under_another_model_until_somebody_accepts_what_has_changed(
+    harness: Run, project: Site
+) -> None:
+    version = planned(harness)
+    models = scripted_models()
+    models["models"]["scripted"] |= {"path": "models/two.gguf"}
+    project.write("models", models)
+    before = len(harness("sessions")["items"])
+    said = harness("workflows", "run", version, given={"note": "one"}, exits=3, text=True)
+    assert f"plan {version} was checked against something else" in said
+    assert "models scripted modelId: scripted -> models/two.gguf" in said
+    assert "run it with --accept-drift" in said
+    assert len(harness("sessions")["items"]) == before
+    accepted = harness("workflows", "run", version, "--accept-drift", given={"note": "one"})
+    assert accepted["status"] == "completed"
+    assert harness("workflows", "run", version, given={"note": "two"})["status"] == "completed"
+
+
+def test_a_plan_in_a_file_is_checked_registered_and_run(harness: Run, project: Site) -> None:
+    plan = {**PLAN, "permissions": {**PLAN["permissions"], "tools": ["effects.pure"]}}
+    plan["steps"] = [{**PLAN["steps"][0], "with": {**PLAN["steps"][0]["with"], "tools": ["effects.pure"]}}]
+    (project.project / "plan.json").write_text(json.dumps(plan))
+    session = harness("workflows", "run", "--plan", "plan.json", given={"note": "three"})
+    assert session["status"] == "completed"
+    assert output(harness, session["id"]) == {"value": "did three"}
+    [version] = harness("workflows")["versions"]
+    assert version["workflow_version_id"] == harness("workflows", "check", "plan.json")["workflow_version_id"]
+    assert [one["id"] for one in version["sessions"]] == [session["id"]]
+    again = harness("workflows", "run", version["workflow_version_id"], given={"note": "four"})
+    assert output(harness, again["id"]) == {"value": "did four"}
+    assert harness("replay", session["id"], "--mode", "skip-inference")["equal"]
+
+
+def test_of_a_plan_in_a_file_that_is_not_sound_the_same_is_found_as_by_its_check(
+    harness: Run, project: Site
+) -> None:
+    for text in ('{"kind": "Workflow"}', "no json", json.dumps({**PLAN, "steps": []})):
+        (project.project / "plan.json").write_text(text)
+        found = harness("workflows", "run", "--plan", "plan.json", given={"note": "one"}, exits=14)
+        assert found == harness("workflows", "check", "plan.json", exits=14)
+    assert harness("sessions")["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "exits", "said"),
+    [
+        ((), {"note": "one"}, 2, "say what runs"),
+        (("jobs", "--plan", "plan.json"), {"note": "one"}, 2, "one of them"),
+        (("--plan", "gone.json"), {"note": "one"}, 2, "cannot be read"),
+        (("--plan", "plan.json", "--accept-drift"), {"note": "one"}, 2, "goes with a version"),
+        (("--plan", "-", "--input", "-"), None, 2, "stdin is either"),
+        (("--plan", "plan.json"), {"note": 1}, 14, "/note"),
+    ],
+)
+def test_what_runs_is_said_once(
+    harness: Run, project: Site, words: tuple[str, ...], given: Any, exits: int, said: str
+) -> None:
+    (project.project / "plan.json").write_text(json.dumps(PLAN))
+    assert said in harness("workflows", "run", *words, given=given, exits=exits, text=True)
+    assert harness("sessions")["items"] == []
