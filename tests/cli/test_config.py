@@ -395,6 +395,16 @@ def test_init_writes_a_project_that_is_valid_and_trusted(place: Place) -> None:
         assert json.loads((place.project / ".harness" / modeline).read_text()) == published_schema(name)
 
 
+def test_what_init_shows_of_a_workflow_is_one_when_its_comment_signs_are_taken_away(place: Place) -> None:
+    place.document("init")
+    file = place.project / ".harness" / "stages.yaml"
+    before, begins, shown = file.read_text().partition("# workflows:")
+    assert begins
+    file.write_text(before + "workflows:" + shown.replace("\n# ", "\n"))
+    place.document("trust")
+    assert [one["name"] for one in place.document("workflows")["workflows"]] == ["greet"]
+
+
 def test_init_is_idempotent_and_writes_only_what_is_missing(place: Place) -> None:
     place.document("init")
     assert place.document("init")["files"] == []
