@@ -262,13 +262,14 @@ def _result(host: Host, document: Mapping[str, Any], version: Callable[[Any], st
     from harness_hookspecs.kit.codec import loads
 
     from .session_text import Beside, result_text, stage_with_context
-    from .waiting import budget_reached
+    from .waiting import below, budget_reached
 
     items = host.artifacts(document["id"])[-1:] if document["status"] == "completed" else []
     context = stage_with_context(document, lambda: host.events(document["id"]))
     made = [(item, host.artifact(item["ref"])) for item in items]
     planned = version(loads(made[-1][1])) if version is not None and made else None
-    return result_text(document, made, Beside(context, budget_reached(host, document), planned))
+    beside = Beside(context, budget_reached(host, document), planned, below(host, document))
+    return result_text(document, made, beside)
 
 
 def _forced(ctx: click.Context, number: int) -> None:

@@ -36,6 +36,7 @@ __all__ = [
 _SUSPENDED, _BUDGET, _FAILED = 10, 12, 1
 _MAX_WAITS = 10
 """Of what a session waits for so many are named in words; its document has all."""
+_MAX_SETTLED = 6
 
 
 class Beside(NamedTuple):
@@ -45,11 +46,13 @@ class Beside(NamedTuple):
         context: The stage whose context was assembled last (``stage_with_context``); offered where no model was asked.
         reached: What the last ``budget.exhausted`` said, for a session that waits for more.
         version: The version of a workflow that it planned.
+        below: The documents of the sessions that it waits for, and of those that they wait for in turn.
     """
 
     context: str | None = None
     reached: Mapping[str, Any] | None = None
     version: str | None = None
+    below: Sequence[Mapping[str, Any]] = ()
 
 
 def short(session_id: str) -> str:
@@ -100,9 +103,9 @@ def next_commands(document: Mapping[str, Any], beside: Beside = Beside()) -> lis
     found = [command for waiting in document["waiting"] for command in _settle(waiting, name, beside.reached)]
     kinds = {waiting["kind"] for waiting in document["waiting"]}
     if "child" in kinds:  # what it waits for in turn
-        found += [f"harness sessions tree {name}", "harness approvals"]
+        found += [*_settle_below(beside.below), f"harness sessions tree {name}"]
     budget = "budget" in kinds
-    return found if budget else [*found, f"harness resume {name}{_not_before(document)}"]
+    return found if budget else [*found, f"harness resume {name}{_not_before(document, beside.below)}"]
 
 
 def _shown_to_model(document: Mapping[str, Any], context: str | None) -> list[str]:
@@ -151,12 +154,38 @@ def _settle(waiting: Mapping[str, Any], name: str, reached: Mapping[str, Any] | 
     return []
 
 
-def _not_before(document: Mapping[str, Any]) -> str:
-    """Of a session that waits for timers alone, from when on going on leads any further."""
-    waiting = document["waiting"]
-    if not waiting or document["status"] == "paused" or any(one["kind"] != "timer" for one in waiting):
+def _settle_below(below: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What those need from a person that a session waits for; of very many the first ones."""
+    found = [
+        command
+        for one in below
+        for waiting in one["waiting"]
+        if waiting["kind"] != "budget"  # which is that of the whole tree
+        for command in _settle(waiting, short(one["id"]), None)
+    ]
+    return found[:_MAX_SETTLED] + (["harness approvals"] if len(found) > _MAX_SETTLED else [])
+
+
+def _not_before(document: Mapping[str, Any], below: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Of a session that waits for timers alone, its own or of those below it, from when on going on leads further."""
+    told = {one["id"] for one in below}
+    every = [document, *below]
+    waiting = [wait for one in every for wait in one["waiting"] if wait["kind"] != "child" or wait["id"] not in told]
+    rests = any(one["status"] == "paused" or not one["waiting"] for one in every)
+    if rests or any(one["kind"] != "timer" for one in waiting):
         return ""
-    return f"    # from {moment(waiting[0]['until'])} on"
+    return f"    # from {moment(min(one['until'] for one in waiting))} on"
+
+
+def _below_lines(below: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A line for each session below that says what it waits for itself; of very many the first ones."""
+    found = []
+    for one in below:
+        waits = waits_text([wait for wait in one["waiting"] if wait["kind"] != "child"])
+        said = "is paused" if one["status"] == "paused" else f"waits for {', '.join(waits)}" if waits else None
+        found += [] if said is None else [fitted(f"  {short(one['id'])} ({escape_line(one['stage'])}) {said}")]
+    more = len(found) - _MAX_WAITS
+    return found[:_MAX_WAITS] + ([f"  and {more} more"] if more > 0 else [])
 
 
 def waits_text(waiting: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -213,7 +242,7 @@ def session_text(
         pairs += [("failure", f"{failure['code']}: {failure['message']}")]
         pairs += [("hint", failure["hint"])] if failure["hint"] else []
     pairs += [("state hash", document["state_hash"])]
-    return "\n".join([*labelled(pairs), *(_next(document, beside) if current else ())])
+    return "\n".join([*labelled(pairs), *_below_lines(beside.below), *(_next(document, beside) if current else ())])
 
 
 def _waits(waiting: Mapping[str, Any]) -> str:
@@ -248,7 +277,7 @@ def result_text(
         lines += [fitted(escape_line(head)), *content_lines(content, indent=2), f"  {_ref(item)}", ""]
     tokens = tokens_text(document["usage"])
     lines.append(fitted(f"session {short(document['id'])} {_ending(document)}; tokens: {tokens}"))
-    return "\n".join([*lines, *_hint(document), *_next(document, beside)])
+    return "\n".join([*lines, *_below_lines(beside.below), *_hint(document), *_next(document, beside)])
 
 
 def _ref(item: Mapping[str, Any]) -> str:

@@ -106,14 +106,16 @@ def _listed(document: Mapping[str, Any], *, every: bool) -> str:
 @click.pass_context
 def show(ctx: click.Context, session: str, at: int | None) -> None:
     """Show one session."""
-    from .waiting import budget_reached  # with all models of events, which a list does without
+    from .waiting import below, budget_reached  # with all models of events, which a list does without
 
     with open_host(ctx) as host:
         document = host.session(session, at)
         made = [one for one in host.artifacts(document["id"]) if one["seq"] <= document["last_seq"]]
         context = stage_with_context(document, lambda: host.events(document["id"]))
-        beside = Beside(context, budget_reached(host, document) if at is None else None)
-    emit(ctx, document, lambda one: session_text(one, made, beside=beside, current=at is None))
+        current = at is None
+        reached = budget_reached(host, document) if current else None
+        beside = Beside(context, reached, below=below(host, document) if current else ())
+    emit(ctx, document, lambda one: session_text(one, made, beside=beside, current=current))
 
 
 @sessions.command()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from harness_core.kernel.projections.approvals import doubt_items
 from harness_core.kernel.projections.event import decoded
 from harness_core.kernel.projections.naming import resolve_one
 from harness_core.shell.posting import settlement_place
-from harness_hookspecs.errors import NotFound, StoreCorrupt
+from harness_hookspecs.errors import HarnessError, NotFound, StoreCorrupt
 
 from .output import complain
 from .session_text import short
@@ -17,7 +18,7 @@ from .session_text import short
 if TYPE_CHECKING:
     from harness_core.shell.host import Host
 
-__all__ = ["budget_reached", "doubts", "find_effect", "find_item", "waiting_items"]
+__all__ = ["below", "budget_reached", "doubts", "find_effect", "find_item", "waiting_items"]
 
 
 def waiting_items(host: Host) -> list[Mapping[str, Any]]:
@@ -93,6 +94,17 @@ def budget_reached(host: Host, document: Mapping[str, Any]) -> Mapping[str, Any]
         return None
     *_, last = host.events(document["id"], types="budget.exhausted")
     return decoded(last).payload
+
+
+def below(host: Host, document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The documents of the child sessions that a session waits for, each followed by those that it waits for itself."""
+    found: list[Mapping[str, Any]] = []
+    for wait in document["waiting"]:
+        if wait["kind"] == "child":
+            with suppress(HarnessError):  # it may not have begun; one that cannot be read is told of where it is shown
+                child = host.session(wait["id"])
+                found += [child, *below(host, child)]
+    return found
 
 
 def _names(reference: str, approval_id: str) -> bool:

@@ -401,6 +401,45 @@ def test_a_person_is_shown_one_session_and_told_where_to_look(play: Any, capsys:
     assert (shown["status"], shown["id"] != child) == ("completed", True)
 
 
+def resting() -> Any:
+    """The plan of a job that rests for an hour before its step."""
+    rest = {"id": "rest", "uses": "wait", "with": {"durationMs": 3_600_000}}
+    [work] = PLAN["steps"]
+    return {**PLAN, "steps": [rest, {**work, "needs": ["rest"]}]}
+
+
+@pytest.mark.parametrize(
+    ("plan", "said", "next_command", "note"),
+    [
+        (PLAN, "(jobs) waits for approval ", "harness approvals answer ", ""),
+        (resting(), "(jobs) waits for timer until ", "harness resume ", "# from "),
+    ],
+)
+def test_who_waits_for_a_child_is_told_what_that_waits_for_and_what_to_type(
+    play: Any, capsys: Any, plan: Any, said: str, next_command: str, note: str
+) -> None:
+    asks = worker("one", ("network", {"note": "sent"}))
+    session = play(planner(plan), chief(1, start("one")), chief(2, text="all"), asks, stages=lead())
+    session.host.close()
+    for words, code in ((["run", "Go.", "--on-ask", "suspend"], 10), (["sessions", "show", "@last"], 0)):
+        assert main(words) == code
+        told = capsys.readouterr().out.splitlines()
+        assert any(said in line for line in told), told
+        assert any(next_command in line and note in line for line in told), told
+
+
+def test_who_waits_for_a_child_that_somebody_paused_is_told_so(play: Any, capsys: Any) -> None:
+    slow = worker("one", ("slow", {"seconds": 0.5, "note": "slow"}))
+    session = orchestra(play, chief(1, start("one")), chief(2, text="all"), slow, worker("one", turn=2))
+    found = session.host.start("Go.")
+    session.site.wait_for_effects()
+    session.host.pause(children_of(session)[0]["id"])
+    assert session.host.wait(found)["status"] == "active"
+    session.host.close()
+    assert main(["sessions", "show", "@last"]) == 0
+    assert "(jobs) is paused" in capsys.readouterr().out
+
+
 @pytest.mark.inv("I-18")
 def test_a_parents_log_alone_is_what_a_replay_of_it_needs(play: Any) -> None:
     broken = {"when": {"stage": "jobs", "contains": "Do two now."}, "error": {"code": "provider.bad_request"}}
