@@ -138,6 +138,15 @@ def test_a_plan_is_read_from_stdin_too(
     assert "say.it is sound" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("written", [b"\xef\xbb\xbf%s", b"%s\r\n"])
+def test_what_an_editor_puts_around_a_plan_is_none_of_it(
+    project: Site, capsys: pytest.CaptureFixture[str], written: bytes
+) -> None:
+    (project.project / "plan.json").write_bytes(written % json.dumps(plan()).encode())
+    assert main(["workflows", "check", "plan.json"]) == 0
+    assert "say.it is sound" in capsys.readouterr().out
+
+
 def test_the_tools_of_a_plan_are_those_of_its_stage(check: Check) -> None:
     asks = plan(steps=[step(tools=["effects_pure"])], permissions={"models": ["scripted"], "tools": ["effects_pure"]})
     assert check(asks, "--stage", "work")["lock"]["tools"][0]["name"] == "effects_pure"
