@@ -244,9 +244,15 @@ def test_a_way_that_no_condition_leads_is_not_said_to_follow_from_true() -> None
 
 
 def test_what_happens_in_a_step_of_a_plan_names_the_step() -> None:
-    log = Log().visit("draft").add("role.failed", {"step_path": "each[2]/say"}, error={"message": "gone"})
-    [*_, line] = timeline(log.events)
-    assert line.text == "draft/each[2]/say: role call failed: gone"
+    call = {"role_call_id": "role_1"}
+    log = Log().visit("draft").add("role.requested", {**call, "step_path": "each[2].say"}, **call, role="planner")
+    log.add("harness.tool_call.started", {**call, "step_path": "each[2].say"}, toolName="read")
+    log.add("role.failed", call, **call, error={"message": "gone"}).add("retry.scheduled", attempt=1, reason="gone")
+    assert [line.text for line in timeline(log.events)][1:] == [
+        "draft/each[2].say: read started",
+        "draft/each[2].say: role call failed: gone",
+        "draft: attempt 1 of 2 failed: gone",
+    ]
 
 
 def test_a_child_session_is_named_as_people_name_sessions() -> None:

@@ -37,6 +37,7 @@ class Timeline:
     def __init__(self) -> None:
         self._places = Places()
         self._asked: dict[str, str] = {}  # approval id -> what it is about
+        self._steps: dict[str, str] = {}  # role call id -> the step of a plan that it does
 
     def line(self, event: Event) -> Line | None:
         """The line of the next event; ``None`` for one that is only of interest to programs."""
@@ -44,13 +45,23 @@ class Timeline:
         if event.type not in EVENTS:
             return Line(event.seq, ".", f"{escape_line(event.type)} (unknown to this version, skipped)")
         say = _LINES.get(event.type)
-        step = event.refs.get("step_path")
+        step = self._step(event)
         at = place if step is None else attrs.evolve(place, stage=f"{place.stage}/{step}")
         said = say(self._named(event), at) if say is not None else None
         if said is None:
             return None
         mark, text = said
         return Line(event.seq, mark, clip_line(escape_line(text), _TEXT_COLUMNS))
+
+    def _step(self, event: Event) -> str | None:
+        """The step of a plan that it is about."""
+        call = event.refs.get("role_call_id", "")
+        step = event.refs.get("step_path", self._steps.get(call))
+        if event.type == "role.requested" and step is not None:
+            self._steps[call] = step
+        elif event.type in ("role.returned", "role.failed"):
+            self._steps.pop(call, None)
+        return step
 
     def _named(self, event: Event) -> Payload:
         """The payload; that of an approval's answer, or of waiting for some, also says what they are about, and a child
