@@ -9,10 +9,12 @@ begun.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import attrs
 
+from harness_core.kernel.approvals import ToolPolicy
 from harness_core.kernel.definition import RESERVED_TARGETS, RetryPolicy, RulePlan
 from harness_hookspecs.errors import ConfigError
 from harness_hookspecs.rules import Rules
@@ -70,8 +72,14 @@ def workflow_parts(parts: SessionParts, spec: Mapping[str, Any], built: Parts | 
         parts,
         definition=attrs.evolve(parts.definition, initial=place, stages={place: stage}),
         sources={place: ()},
-        policies={place: parts.policies[spec["stage"]]},
+        policies={place: _policy(parts.policies[spec["stage"]], spec["stage"])},
     )
+
+
+def _policy(policy: ToolPolicy, stage: str) -> ToolPolicy:
+    """What holds in the stage: a rule about it is one about what is done in its place."""
+    rules = (attrs.evolve(rule, stage="*") if fnmatchcase(stage, rule.stage) else rule for rule in policy.rules)
+    return attrs.evolve(policy, rules=tuple(rules))
 
 
 def _rule(rules: Rules, when: str, target: str) -> RulePlan:

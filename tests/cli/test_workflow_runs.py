@@ -14,7 +14,7 @@ from harness_core.cli.main import main
 from harness_core.cli.published import published_schema
 from tests.crash.plans import fan_out
 from tests.orchestra import INPUT, PLAN
-from tests.reference import Site, notes, one_stage, says, scripted_models, write_site
+from tests.reference import POLICIES, Site, calls, notes, one_stage, says, scripted_models, write_site
 
 USAGE = says("")["usage"]
 NOTES = ("one", "two", "three", "four", "five")
@@ -113,6 +113,26 @@ def test_a_version_of_a_plan_that_a_stage_has_runs_by_hand_with_the_tools_that_i
     (site.project / "input.json").write_text("{}")
     assert main(["workflows", "run", version["workflow_version_id"], "--input", "input.json"]) == 0
     assert sorted(notes(site)) == sorted(["a", "b", "c", "ranked"] * 2)
+
+
+@pytest.mark.parametrize(("stage", "happened"), [("work", []), ("w*", []), ("jobs", []), ("other", ["sent"])])
+def test_a_rule_about_the_stage_in_whose_place_a_workflow_runs_holds_for_it(
+    project: Site, harness: Run, stage: str, happened: list[str]
+) -> None:
+    plan = {"when": {"contains": "Write the workflow"}, "json": PLAN, "usage": USAGE}
+    keyed = {"when": {"turn": 1}, **calls(("keyed", {"note": "sent"}))}
+    said = [plan, keyed, {"when": {"turn": 2}, "text": "so", "usage": USAGE}]
+    project.write("script", {"schema": "harness.script/1", "replies": said})
+    project.write("policies", {**POLICIES, "rules": [{"tool": "effects_keyed", "stage": stage, "mode": "deny"}]})
+    harness("workflows", "run", "jobs", given={"note": "one"})  # that it is denied is told to the model
+    assert notes(project) == happened
+
+
+def test_what_a_stage_asks_of_its_own_work_is_nothing_to_a_workflow_in_its_place(project: Site, harness: Run) -> None:
+    asks = {"approvals": {"artifact": "required"}, "requirements": ["vision"]}
+    written = json.loads((project.project / ".harness/stages.yaml").read_text())
+    project.write("stages", {**written, **one_stage(**asks)})
+    assert harness("workflows", "run", "jobs", given={"note": "two"})["status"] == "completed"
 
 
 @pytest.mark.parametrize("name", ["completed", "failed", "retry"])
