@@ -13,7 +13,7 @@ import pytest
 
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.kit import codec
-from tests.reference import HARNESS, Site, says, scripted_models, write_site
+from tests.reference import HARNESS, Site, calls, says, scripted_models, write_site
 
 LWIR = Path(__file__).parents[1] / "cases" / "lwir"
 RELEASE_NOTE = codec.loads((LWIR / "3-draft-review-loop.json").read_bytes())
@@ -200,6 +200,23 @@ def test_no_other_model_answers_for_one_that_is_gone(play: Any) -> None:
     assert {one["request"]["model"]["modelId"] for one in called} == {"writer"}
     assert session.host.verify("@last")["broken"] == []
     assert session.host.replay("@last", "skip-inference")["equal"]
+
+
+@pytest.mark.inv("I-19")
+def test_a_call_that_waits_and_whose_model_is_gone_is_ended_and_the_plan_refused(play: Any) -> None:
+    asking = generate("a", "one")
+    asking["with"] |= {"model": "judge", "tools": ["effects_network"]}
+    permissions = {"models": ["judge"], "tools": ["effects_network"]}
+    stages = planned(plan_of([asking], {"text": "x"}, permissions=permissions))
+    stages["stages"]["note"]["allowed_tools"] = ["effects"]
+    session = play(calls(("network", {"note": "n"})), says("one"), stages=stages, models=MODELS)
+    assert session.run()["status"] == "awaiting_approval"
+    session.site.write("models", scripted_models("writer"))
+    session.reopen()
+    assert "no model slot judge" in session.resume(accept_drift=True)["failure"]["message"]
+    types = session.types()
+    assert types.index("harness.session.failed") < types.index("role.failed")  # what has begun is ended, too
+    assert session.host.verify("@last")["broken"] == []
 
 
 @pytest.mark.req("A-84")
