@@ -71,8 +71,8 @@ def test_a_plan_is_drawn_before_it_runs_and_a_run_with_what_came_of_each_step(
 
 def step(name: str, model: str, *needs: str) -> dict[str, Any]:
     """A step that asks a model."""
-    said = {"id": name, "uses": "ai.generate", "with": {"model": model, "prompt": "Say it."}, "output": {"mode": "text"}}
-    return {**said, "needs": list(needs)} if needs else said
+    said = {"uses": "ai.generate", "with": {"model": model, "prompt": "Say it."}, "output": {"mode": "text"}}
+    return {"id": name, **said, **({"needs": list(needs)} if needs else {})}
 
 
 def test_a_step_that_runs_at_last_is_led_to_from_what_leads_nowhere_else(

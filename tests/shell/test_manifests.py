@@ -9,7 +9,7 @@ import pytest
 from harness_core.shell.manifests import made_manifest
 
 WIRE: dict[str, Any] = {
-    "role": "orchestrator", "pluginId": "role-workflow", "pluginVersion": "0.1.0", "slot": "main", "provider": "scripted",
+    "role": "orchestrator", "pluginId": "role-workflow", "pluginVersion": "0.1.0", "slot": "main", "provider": "p",
     "modelId": "m", "params": {}, "tools": [], "skills": [], "mounts": [], "limits": {}, "availableHashes": [],
     "toolsProvided": [],
 }  # fmt: skip
