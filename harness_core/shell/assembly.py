@@ -9,7 +9,6 @@ from typing import Any
 
 import attrs
 
-from harness_core.kernel.approvals import PolicyRule, ToolPolicy
 from harness_core.kernel.definition import Definition, ModelPlan, RetryPolicy, RulePlan, StagePlan
 from harness_core.settings.personas import limits_of, persona_of
 from harness_core.settings.stages import ContextSource, Stage
@@ -32,6 +31,7 @@ from .role_setup import BoundRole
 from .rule_plan import rule_flaw, rule_plan
 from .session_parts import LOGS, NamedApprover, NamedValidator, SessionParts
 from .surroundings import limits_of_run, plan_site
+from .tool_policy import tool_policy
 from .toolbox import Tool, Toolbox
 
 __all__ = ["Assembly"]
@@ -66,7 +66,7 @@ class Assembly:
         parts = SessionParts(
             definition=self._definition(rules, models),
             sources={name: self._sources(name, stage) for name, stage in self._stages()},
-            policies={name: self._policy(stage) for name, stage in self._stages()},
+            policies={name: tool_policy(stage, self.config) for name, stage in self._stages()},
             models=models,
             toolbox=Toolbox(self._tools()),
             roles=self._roles(),
@@ -302,31 +302,6 @@ class Assembly:
                 raise PluginError(said, code="plugin.bound_broken")
             by_level[level].append(NamedValidator(name, validator))
         return by_level
-
-    def _policy(self, stage: Stage) -> ToolPolicy:
-        policies = self.config.policies
-        rules = tuple(
-            PolicyRule(
-                mode=rule.mode,
-                origin=self._line(("rules", index)),
-                tool=rule.tool or "*",
-                tier=rule.tier or "*",
-                stage=rule.stage or "*",
-            )
-            for index, rule in enumerate(policies.rules)
-        )
-        tiers = {
-            tier: PolicyRule(policies.tiers.mode(tier), self._line(("tiers", tier)))
-            for tier in ("T0", "T1", "T2", "T3", "T4")
-        }
-        stage_rules = {f"T{tier}": getattr(stage.approvals, f"tool_tier_{tier}") for tier in range(5)}
-        denied = tuple(
-            PolicyRule("deny", "stages.yaml: approvals", tier=tier)
-            for tier, said in stage_rules.items()
-            if said == "deny"
-        )
-        required = frozenset(tier for tier, said in stage_rules.items() if said == "required")
-        return ToolPolicy((*denied, *rules), tiers, required)
 
     def _line(self, path: tuple[str | int, ...]) -> str:
         return self.config.origin(path).text()
