@@ -339,6 +339,18 @@ def test_a_prompt_that_comes_out_empty_is_no_prompt() -> None:
     assert Run([generate]).through()["error"]["code"] == "step.empty_prompt"
 
 
+@pytest.mark.parametrize("prompt", ["{{ input.text }} {{ input.text }}" * 9, "{{ size(input.text) }}" * 300])
+def test_what_the_templates_of_a_step_read_and_give_together_is_bounded(prompt: str) -> None:
+    generate = {"id": "g", "uses": "ai.generate", "with": {"model": "m", "prompt": prompt}, "output": {"mode": "text"}}
+    run = Run([generate], {"text": "x" * 1_000_000})
+    assert run.through()["error"]["code"] == "step.too_large"
+
+
+def test_a_single_value_is_as_large_as_where_it_is_from() -> None:
+    run = Run([{**tool("t"), "with": {"tool": "w", "args": {"text": "{{ input.text }}"}}}], {"text": "x" * 17_000_000})
+    assert run.through() == {"output": None}
+
+
 def test_a_decision_is_given_what_its_expressions_read_and_no_more() -> None:
     cases = [{"when": "steps.a.output > 1 && visit.index == 0", "to": "end"}, {"when": "input.x", "to": "fail"}]
     decide = {"id": "d", "uses": "decision", "needs": ["a", "b"], "with": {"cases": cases, "default": "end"}}

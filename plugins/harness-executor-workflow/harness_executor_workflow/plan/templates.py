@@ -21,6 +21,7 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 _KEPT_TEMPLATES: Final = 1024
+_KEPT_CHARACTERS: Final = 16_384  # of one text; a longer one is taken apart each time, so that few do not fill memory
 
 
 class Expression(NamedTuple):
@@ -48,13 +49,21 @@ class Template(NamedTuple):
         return only if isinstance(only, Expression) else None
 
 
-@lru_cache(maxsize=_KEPT_TEMPLATES)
 def parse(text: str) -> Template:
     """Take a text apart.
 
     Raises:
         RuleError: ``expr.syntax`` for braces that are not closed or hold nothing; ``facts["at"]`` is the place.
     """
+    return _kept(text) if len(text) <= _KEPT_CHARACTERS else _taken_apart(text)
+
+
+@lru_cache(maxsize=_KEPT_TEMPLATES)
+def _kept(text: str) -> Template:
+    return _taken_apart(text)
+
+
+def _taken_apart(text: str) -> Template:
     parts: list[str | Expression] = []
     at = 0
     while (begin := text.find("{{", at)) >= 0:

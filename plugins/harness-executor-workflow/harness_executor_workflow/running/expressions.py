@@ -10,10 +10,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from harness_hookspecs.errors import RuleError
+from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.rules import Program as Compiled
 from harness_hookspecs.rules import Rules
 
-__all__ = ["Reader", "Scope", "reader_of", "values_for"]
+__all__ = ["MOST_GIVEN_BYTES", "MOST_READ_BYTES", "Meter", "Reader", "Scope", "reader_of", "values_for"]
+
+MOST_READ_BYTES: Final = 256 * 1024 * 1024
+"""What the expressions of a step may read together: an engine copies that in about a second, and nothing stops it."""
+
+MOST_GIVEN_BYTES: Final = 16 * 1024 * 1024
+"""What they may give together, as much as one document from outside; a single value is as large as where it is from."""
 
 _NAMED: Final = {
     root: re.compile(rf"(?<![\w.]){root}(?!\w)\s*(?:\.\s*([A-Za-z_]\w*)\s*(\()?)?") for root in ("input", "steps")
@@ -26,6 +34,29 @@ class Reader(NamedTuple):
     compiled: Compiled
     steps: frozenset[str] | None
     fields: frozenset[str] | None
+
+
+class Meter:
+    """What some expressions have read and given so far, in bytes of JSON."""
+
+    __slots__ = ("_given", "_read")
+
+    def __init__(self) -> None:
+        self._read = self._given = 0
+
+    def count(self, read: Any, given: Any) -> None:
+        """Count one evaluation.
+
+        Raises:
+            RuleError: ``step.too_large``.
+        """
+        is_first = not self._given
+        self._read += len(dumps(read))
+        self._given += len(dumps(given))
+        for verb, size, most in (("read", self._read, MOST_READ_BYTES), ("give", self._given, MOST_GIVEN_BYTES)):
+            if size > most and not is_first:
+                message = f"These expressions {verb} more than {most} bytes together."
+                raise RuleError(message, code="step.too_large", hint="read less, or less often")
 
 
 class Scope(NamedTuple):

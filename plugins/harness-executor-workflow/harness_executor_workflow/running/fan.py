@@ -8,6 +8,7 @@ from harness_executor_workflow.plan.paths import MAX_KEY_BYTES, format_path
 from harness_hookspecs.errors import HarnessError, ValidationFailed
 from harness_hookspecs.kit.canonical import canonical
 
+from .expressions import Meter
 from .move import Frame, Move, new_level, put, step_state, taken
 from .program import Fan
 from .steps import error_of, fail, fail_level, give_up, stop_waiting, tell
@@ -146,8 +147,9 @@ def _items(frame: Frame, plan: Fan, readers: Any, visit: int) -> tuple[list[Any]
         message = f"There are {len(items)} items, and maxBranches is {plan.max_branches}."
         raise ValidationFailed(message, code="parallel.too_many_items")
     keys: dict[str, None] = {}
+    meter = Meter()
     for number, item in enumerate(items):
-        key = evaluate(readers, scope_of(frame, visit, item), plan.key)
+        key = evaluate(readers, scope_of(frame, visit, item), plan.key, meter)
         text = key if isinstance(key, str) else canonical(key).decode()
         size = len(text.encode())
         if size > MAX_KEY_BYTES:

@@ -11,7 +11,7 @@ from harness_executor_workflow.plan.templates import filled
 from harness_hookspecs.errors import RuleError
 from harness_hookspecs.kit.canonical import canonical
 
-from .expressions import Reader, Scope, values_for
+from .expressions import Meter, Reader, Scope, values_for
 from .move import Frame
 from .program import StepPlan
 
@@ -51,16 +51,26 @@ def scope_of(frame: Frame, visit: int | None = None, item: Any = ...) -> Scope:
     return Scope(roots, lambda: _names(frame), lambda name: _look(frame, name))
 
 
-def evaluate(readers: Mapping[str, Reader], scope: Scope, value: Any) -> Any:
+def evaluate(readers: Mapping[str, Reader], scope: Scope, value: Any, meter: Meter | None = None) -> Any:
     """Fill every template of a value.
 
+    Args:
+        readers: Its expressions, compiled.
+        scope: What they may read.
+        value: Any JSON.
+        meter: Bounds what several values cost together; else this one is bounded alone.
+
     Raises:
-        RuleError: As the engine raised it.
+        RuleError: As the engine raised it; ``step.too_large`` where its expressions read or give too much together.
     """
+    bound = meter or Meter()
 
     def one(text: str) -> Any:
         reader = readers[text]
-        return reader.compiled.evaluate(values_for([reader], scope))
+        read = values_for([reader], scope)
+        found = reader.compiled.evaluate(read)
+        bound.count(read, found)
+        return found
 
     return filled(value, one)
 
