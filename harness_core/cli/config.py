@@ -101,7 +101,7 @@ def _refuse_disagreements(ctx: click.Context) -> None:
     if not opened.config.trusted:
         refuse_rules(opened)
         return
-    found = opened.assembly(live=False).disagreements()
+    found = opened.disagreements()
     problems = [Problem(one.code, one.message, where=one.where, hint=one.hint) for one in found]
     if problems:
         raise config_error(problems)

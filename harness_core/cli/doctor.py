@@ -111,7 +111,7 @@ def _written(opened: Opened | None) -> list[Checked]:
 
         refused = attempt(refuse_rules, opened, what="the check of the rules").error
         return [*([] if refused is None else [_wrong(refused)]), _untrusted(opened)]
-    found = attempt(opened.assembly(live=False).disagreements, what="the check of the configuration")
+    found = attempt(opened.disagreements, what="the check of the configuration")
     wrong = [found.error] if found.error is not None else found.value or []
     if wrong:
         return [_wrong(error) for error in wrong]

@@ -55,17 +55,19 @@ class VersionItem(Document):
 
 
 class DefinedWorkflow(Document):
-    """A workflow that the project defines."""
+    """A workflow that the project or a plugin defines."""
 
     name: str = Field(description="Its name.")
     description: str | None = Field(description="What it is for.")
+    source: str = Field(description="Where it is defined: a place in a file, or the plugin with its version.")
+    problem: str | None = Field(description="Why it cannot be used; null when it can.")
 
 
 class Workflows(Document):
     """The workflows of a project, and the plans that its sessions registered."""
 
     schema_: Literal["harness.workflows/1"] = Field(alias="schema")
-    workflows: list[DefinedWorkflow] = Field(description="What is defined in stages.yaml.")
+    workflows: list[DefinedWorkflow] = Field(description="What stages.yaml defines and plugins offer, by name.")
     versions: list[VersionItem] = Field(description="The plans, the newest first.")
 
 

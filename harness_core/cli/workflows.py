@@ -37,8 +37,8 @@ _INPUT_BYTES: Final = 16 * 1024 * 1024
 def workflows() -> None:
     """List, plan, check, run and show workflows.
 
-    A workflow is defined in stages.yaml; a plan is a document of steps that a model or a person wrote for it. One that
-    was checked and registered is a version, and runs as often as you like.
+    A workflow is defined in stages.yaml or by a plugin; a plan is a document of steps that a model or a person wrote
+    for it. One that was checked and registered is a version, and runs as often as you like.
     """
 
 
@@ -54,14 +54,15 @@ def list_workflows(ctx: click.Context) -> None:
 
 
 def _listed(document: Mapping[str, Any]) -> str:
-    defined = [(one["name"], one["description"] or "") for one in document["workflows"]]
+    workflows = document["workflows"]
+    defined = [(one["name"], one["source"], one["problem"] or one["description"] or "") for one in workflows]
     versions = [
         (one["workflow_version_id"], one["workflow"], str(one["steps"]), str(len(one["sessions"])))
         for one in document["versions"]
     ]
-    parts = [tabled(("workflow", "what it is for"), defined)] if defined else []
+    parts = [tabled(("workflow", "source", "what it is for"), defined)] if defined else []
     parts += [tabled(("version", "workflow", "steps", "sessions"), versions)] if versions else []
-    return "\n\n".join(parts) or "no workflows: stages.yaml defines them under workflows"
+    return "\n\n".join(parts) or "no workflows: stages.yaml defines them under workflows, and plugins may offer some"
 
 
 @workflows.command()

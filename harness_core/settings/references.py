@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from harness_hookspecs.workflow_definition import WorkflowDefinition
 
@@ -17,10 +17,19 @@ from .transitions import rules_of
 __all__ = ["check_references"]
 
 
-def check_references(harness: HarnessSettings, models: ModelsSettings, stages: StagesSettings) -> list[Finding]:
-    """List what one file says of another that the other does not bear out; each stops a run."""
+def check_references(
+    harness: HarnessSettings, models: ModelsSettings, stages: StagesSettings, offered: Collection[str] = ()
+) -> list[Finding]:
+    """List what one file says of another that the other does not bear out; each stops a run.
+
+    Args:
+        harness: What harness.yaml says.
+        models: What models.yaml says.
+        stages: What stages.yaml says.
+        offered: The workflows that installed plugins promise.
+    """
     defined = _workflows(models, stages.workflows)
-    return [*_models(models), *_stages(harness, models, stages), *defined, *_personas(models, stages.roles)]
+    return [*_models(models), *_stages(harness, models, stages, offered), *defined, *_personas(models, stages.roles)]
 
 
 def _unknown(path: ConfigPath, what: str, name: str, known: Iterable[str]) -> Finding:
@@ -37,7 +46,9 @@ def _models(settings: ModelsSettings) -> Iterator[Finding]:
             yield _unknown(("routes", route), "model", name, settings.models)
 
 
-def _stages(harness: HarnessSettings, models: ModelsSettings, settings: StagesSettings) -> Iterator[Finding]:
+def _stages(
+    harness: HarnessSettings, models: ModelsSettings, settings: StagesSettings, offered: Collection[str]
+) -> Iterator[Finding]:
     names = settings.stages
     if settings.initial is None and len(names) > 1:
         message = f"with several stages, initial names the first; there are {', '.join(names)}"
@@ -51,7 +62,7 @@ def _stages(harness: HarnessSettings, models: ModelsSettings, settings: StagesSe
         if stage.max_turns is not None and stage.max_turns > most:
             message = f"{stage.max_turns} is more than run.max_turns, which is {most}"
             yield ("stages", name, "max_turns"), Problem("config.limit", message)
-        yield from _plans(name, stage, settings.workflows)
+        yield from _plans(name, stage, {*settings.workflows, *offered})
         yield from _targets(name, stage, names)
         yield from _sources(name, stage, names)
 

@@ -85,7 +85,7 @@ class Host:
         self._opened, self._ports = opened, opened.ports
         self._store: Store | None = None
         self._closed = False
-        self._session_parts: SessionParts | None = None
+        self._session_parts: dict[str, SessionParts] = {}
         self._owned: dict[str, OwnedSession] = {}
         self._registered: RegisteredVersions | None = None
         self._named: deque[str] = deque(maxlen=NAMED_KEPT)  # sessions that somebody asked for
@@ -206,7 +206,7 @@ class Host:
         parts = self._parts()
         session_id = self._ports.ids.uuid7()
         session = self._new_session(session_id, parts, request)
-        self._begin(session, start_command(session_id, request, self._opened))
+        self._begin(session, start_command(session_id, request, self._opened.running()))
         return session_id
 
     def start_workflow(
@@ -235,16 +235,18 @@ class Host:
         from .workflow_start import ID_PREFIX, checked_goal, spec_of_version, spec_of_workflow
 
         self.config.require_trust()
-        parts, chosen = self._parts(), checked_goal(goal, name)
+        chosen = checked_goal(goal, name)
         given = self._opened.redactor.value(given)  # it is kept as it stands, and not only as text
         if name.startswith(ID_PREFIX) and name not in self.config.stages.workflows:
             version = self._versions().find(self.sessions(), name)
-            spec = spec_of_version(version, given, parts, self.store)
+            opened = self._opened.running(self._workflow_of(version))
+            spec = spec_of_version(version, given, self._parts(opened), self.store)
             if not accept_drift:
-                self._refuse_drift(version, spec)
+                self._refuse_drift(version, spec, opened)
         else:
-            spec = spec_of_workflow(name, chosen, given, parts, self.config)
-        return self._start_spec(spec, **options)
+            opened = self._opened.running(name)
+            spec = spec_of_workflow(name, chosen, given, self._parts(opened), opened.config)
+        return self._start_spec(spec, opened, **options)
 
     def start_plan(
         self,
@@ -268,10 +270,11 @@ class Host:
         given = self._opened.redactor.value(given)  # it is kept as it stands, and not only as text
         document = self.check_plan(source, stage=stage)
         refuse_unsound(document)
-        spec = spec_of_plan(document["plan"], given, self._parts(), stage=document["stage"])
-        return self._start_spec(spec, **options)
+        opened = self._opened.running(document["plan"]["metadata"]["name"])
+        spec = spec_of_plan(document["plan"], given, self._parts(opened), stage=document["stage"])
+        return self._start_spec(spec, opened, **options)
 
-    def _start_spec(self, spec: Mapping[str, Any], **options: Unpack[RunOptions]) -> str:
+    def _start_spec(self, spec: Mapping[str, Any], opened: Opened, **options: Unpack[RunOptions]) -> str:
         from harness_hookspecs.kit.canonical import canonical
 
         from .beginning import checked_request, start_command
@@ -288,16 +291,16 @@ class Host:
             person(options.get("by")),
         )
         session_id = self._ports.ids.uuid7()
-        parts = workflow_parts(self._parts(), spec, self._opened.parts)
+        parts = workflow_parts(self._parts(opened), spec, opened.parts)
         session = self._new_session(session_id, parts, request)
-        self._begin(session, begun_with(start_command(session_id, request, self._opened), spec))
+        self._begin(session, begun_with(start_command(session_id, request, opened), spec))
         return session_id
 
-    def _refuse_drift(self, version: Mapping[str, Any], spec: Mapping[str, Any]) -> None:
+    def _refuse_drift(self, version: Mapping[str, Any], spec: Mapping[str, Any], opened: Opened) -> None:
         from .perform_compile import CompileSite, version_drift
         from .workflow_parts import workflow_parts
 
-        parts = workflow_parts(self._parts(), spec, self._opened.parts)
+        parts = workflow_parts(self._parts(opened), spec, opened.parts)
         version_drift(version, CompileSite(parts, self._ports, self._opened.redactor, self.store.blob))
 
     def _versions(self) -> RegisteredVersions:
@@ -305,6 +308,12 @@ class Host:
 
         self._registered = self._registered or RegisteredVersions(self.store)
         return self._registered
+
+    def _workflow_of(self, version: Mapping[str, Any]) -> str:
+        """The workflow that a version was planned for, which its plan is named as."""
+        from harness_hookspecs.kit.canonical import read_canonical
+
+        return str(read_canonical(self.store.blob(version["plan_ref"]))["metadata"]["name"])
 
     def resume(
         self,
@@ -343,7 +352,7 @@ class Host:
         if state.final:
             raise ended(found, f"is {state.status}; nothing can change it")
         plugins = plugin_changes(state, self._opened)
-        migrate = migration(state, self._opened, self.store, plugins, accept_drift=accept_drift)
+        migrate = migration(state, self._opened_for(state), self.store, plugins, accept_drift=accept_drift)
         self._tell_of_drift(plugins, accepted=accept_drift, recorded=migrate is not None)
         limits = checked_budget(budget)
         session = OwnedSession(
@@ -393,7 +402,7 @@ class Host:
         self._opened.learn_secrets(self.store, found)
         request = fork_request(point, self.store, on_ask=on_ask, budget=budget, yolo=yolo, by=person(by))
         parts, fork_id = self._parts_of(point.state), self._ports.ids.uuid7()
-        command = fork_command(fork_id, point, request, self._opened, self.store)
+        command = fork_command(fork_id, point, request, self._opened_for(point.state), self.store)
         session = self._new_session(fork_id, parts, request)
         self._begin(session, command)
         return self.wait(fork_id) if wait else self.session(fork_id)
@@ -788,7 +797,7 @@ class Host:
         """
         from .role_prompt import role_prompt
 
-        return role_prompt(self._opened.assembly(live=False), role)
+        return role_prompt(self._opened.running().assembly(live=False), role)
 
     def transitions(self, session_id: str) -> Mapping[str, Any]:
         """The rules a session took, with their values."""
@@ -805,9 +814,11 @@ class Host:
     def workflows(self) -> Mapping[str, Any]:
         """The workflows that are defined, and the plans that this project's sessions registered:
         ``harness.workflows/1``."""
+        from .offered_workflows import listed_workflows
         from .workflow_versions import versions_document
 
-        return versions_document(self.store, self.config.stages.workflows, self._versions().all(self.sessions()))
+        defined = listed_workflows(self.config, self._opened.catalogue, self._opened.parts)
+        return versions_document(self.store, defined, self._versions().all(self.sessions()))
 
     def workflow_version(self, name: str) -> Mapping[str, Any]:
         """A plan that was registered, by its id or the beginning of it: ``harness.workflow_version/1``.
@@ -975,10 +986,23 @@ class Host:
         if self._store is not None:
             self._store.close()  # and kept: what is opened by now would stay open
 
-    def _parts(self) -> SessionParts:
-        if self._session_parts is None:
-            self._session_parts = self._opened.assembly().session_parts()
-        return self._session_parts
+    def _parts(self, opened: Opened | None = None) -> SessionParts:
+        """What runs under a configuration; without one under that of every session that is begun for no workflow."""
+        chosen = opened or self._opened.running()
+        if chosen.config.digest not in self._session_parts:
+            self._session_parts[chosen.config.digest] = chosen.assembly().session_parts()
+        return self._session_parts[chosen.config.digest]
+
+    def _opened_for(self, state: SessionState) -> Opened:
+        """What a session that is there goes on under, with the workflow that it was begun for."""
+        spec = self._spec_of(state)
+        return self._opened.running(None if spec is None else spec["workflow"]["workflowId"])
+
+    def _spec_of(self, state: SessionState) -> Any:
+        from harness_hookspecs.kit.canonical import read_canonical
+
+        ref = state.created.get("workflow_ref")
+        return None if ref is None else read_canonical(self.store.blob(ref))
 
     def _new_session(self, session_id: str, parts: SessionParts, request: RunRequest) -> OwnedSession:
         """A session that is to be begun here."""
@@ -990,14 +1014,12 @@ class Host:
 
     def _parts_of(self, state: SessionState) -> SessionParts:
         """The parts of a session that is there: of one that was begun for a workflow, those of that."""
-        ref = state.created.get("workflow_ref")
-        if ref is None:
-            return self._parts()
-        from harness_hookspecs.kit.canonical import read_canonical
-
+        spec, parts = self._spec_of(state), self._parts(self._opened_for(state))
+        if spec is None:
+            return parts
         from .workflow_parts import workflow_parts
 
-        return workflow_parts(self._parts(), read_canonical(self.store.blob(ref)), self._opened.parts)
+        return workflow_parts(parts, spec, self._opened.parts)
 
     def _shared(self) -> SessionWorld:
         if self._world is None:
@@ -1034,9 +1056,9 @@ class Host:
         from .nursing import going_on, new_child
 
         if self._is_whole(order.session_id):
-            begun = going_on(order, self._opened, self.store, self._shared(), self._parts)
+            begun = going_on(order, self._opened.running(), self.store, self._shared(), self._parts)
         else:
-            begun = new_child(order, self._opened, self.store, self._shared(), self._parts)
+            begun = new_child(order, self._opened.running(), self.store, self._shared(), self._parts)
         if begun is None:
             return None
         self._begin(begun.session, begun.command, first=begun.first)

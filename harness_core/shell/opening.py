@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -63,10 +64,37 @@ class Opened:
     terminal: tuple[int, int] | None
     parts: Parts = attrs.field(init=False)
     _engine_lock: WaitLock = attrs.field(init=False)
+    _running: dict[str | None, Opened] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self._engine_lock = self.ports.wait.lock()
         self.parts = self.new_parts(self.config)
+
+    def running(self, workflow: str | None = None) -> Opened:
+        """This one under the configuration of the sessions that it runs: with the workflows of plugins that its stages
+        may use, and with the one of that name, for a session that is begun for it.
+
+        Raises:
+            ConfigError: As ``with_offered``.
+            PluginError: Likewise.
+        """
+        if workflow not in self._running:
+            from .offered_workflows import with_offered  # with all that says what a workflow is
+
+            config = with_offered(self.config, self.catalogue, self.parts, begun_for=workflow)
+            found = self if config is self.config else copy(self)
+            found.config = config
+            self._running[workflow] = found
+        return self._running[workflow]
+
+    def disagreements(self) -> list[HarnessError]:
+        """All that is written down and would stop a session or be left out of one (``Assembly.disagreements``)."""
+        found = self.assembly(live=False).disagreements()
+        try:
+            self.running()
+        except HarnessError as error:
+            found.append(error)
+        return found
 
     def new_parts(self, config: EffectiveConfig) -> Parts:
         """A builder of parts under a configuration, this host's or a session's own."""

@@ -268,12 +268,13 @@ def _simulate(
 def _other_config(opened: Opened, against: str | Path) -> EffectiveConfig:
     folder = Path(against)
     project = folder.parent if folder.name == ".harness" else folder
-    config = open_project(project, opened.ports).config
+    other = open_project(project, opened.ports)
+    config = other.config
     if config.project is None or not has_project(config.project):
         said = f"{encode_path(against)} is no project: it has no .harness"
         raise NotFound(said, code="project.not_found", hint="name the folder that holds .harness")
     config.require_trust()
-    return config
+    return other.running().config
 
 
 def _reader(store: Store, session_id: str) -> SessionMachine:

@@ -117,7 +117,7 @@ def find_version(store: Store, versions: Iterable[Mapping[str, Any]], name: str)
 
 def _of_workflow(store: Store, name: str, versions: Mapping[str, Mapping[str, Any]]) -> str | None:
     """What is meant, perhaps, where the name of a workflow stands in the place of a version."""
-    items = versions_document(store, {}, versions.values())["versions"]
+    items = versions_document(store, (), versions.values())["versions"]
     planned = [one["workflow_version_id"] for one in items if one["workflow"] == name]
     return f"{name} is a workflow; its versions, the newest first: {', '.join(planned[:3])}" if planned else None
 
@@ -135,15 +135,14 @@ def version_document(store: Store, version: Mapping[str, Any]) -> dict[str, Any]
 
 
 def versions_document(
-    store: Store, defined: Mapping[str, Any], versions: Iterable[Mapping[str, Any]]
+    store: Store, defined: Sequence[Mapping[str, Any]], versions: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """The document ``harness.workflows/1``."""
     items = []
     for one in versions:
         with suppress(NotFound, StoreCorrupt):  # a plan that is damaged is told of by who verifies its session
             items.append(_item(one, read_canonical(store.blob(one["plan_ref"]))))
-    workflows = [{"name": name, "description": one.description} for name, one in defined.items()]
-    return {"schema": "harness.workflows/1", "workflows": workflows, "versions": items}
+    return {"schema": "harness.workflows/1", "workflows": list(defined), "versions": items}
 
 
 def _item(version: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -91,7 +91,9 @@ def effective_config(
     problems += _new(found, problems)
     if six is not None:
         found, warned = section_problems(layers.sections, six.document(), tree)
-        problems += _new(found, problems) + _placed(check_references(six.harness, six.models, six.stages), tree)
+        offered = {name for kind, name in schemas if kind == "workflow" and ":" not in name}
+        named = check_references(six.harness, six.models, six.stages, offered)
+        problems += _new(found, problems) + _placed(named, tree)
         problems += _placed(_bad_rules(six, check_rule), tree)
         warnings += warned + _placed([*lint(six.stages), *unused(_written(tree))], tree)
     if problems or six is None:

@@ -166,7 +166,8 @@ class Catalogue:
             return usable[0]
         if usable:
             ids = [one.row.record.id for one in usable]
-            hint = f"write {ids[0]}:{name}, or plugins: {{disable: [{ids[-1]}]}} in harness.yaml"
+            hint = f"plugins: {{disable: [{ids[-1]}]}} in harness.yaml"
+            hint = hint if kind == "workflow" else f"write {ids[0]}:{name}, or {hint}"
             said = f"{kind} {name} is offered by {' and '.join(ids)}"
             raise PluginError(said, code="plugin.doubled", where=where, hint=hint, plugins=ids)
         if found:

@@ -182,7 +182,9 @@ def _doubled_offers(row: Row, doubled: Mapping[tuple[str, str], list[str]]) -> R
         return row
     kind, name = mine[0]
     ids = doubled[mine[0]]
-    hint = f"write {ids[0]}:{name} where {kind} {name} is chosen, or plugins: {{disable: [{ids[-1]}]}} in harness.yaml"
+    hint = f"plugins: {{disable: [{ids[-1]}]}} in harness.yaml"
+    if kind != "workflow":  # which is called by its own name alone
+        hint = f"write {ids[0]}:{name} where {kind} {name} is chosen, or {hint}"
     return Row(row.record, "doubled", f"{kind}:{name} is offered by {' and '.join(ids)}", "HP021", hint, mine)
 
 
