@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
-from harness_hookspecs.errors import PluginError
+from harness_hookspecs.errors import HarnessError, PluginError
 
 from .config.effective import EffectiveConfig
 from .parts import Need, Parts
@@ -72,6 +72,18 @@ class Engines:
         except PluginError:
             return None
 
+    def out(self) -> dict[str, str]:
+        """The engines that are installed and run nothing here, each with the reason that its plugin gives; none is
+        built to say so."""
+        found = {}
+        for one in self.catalogue.offers_of("engine"):
+            try:
+                with self.lock:
+                    self.parts.look(Need("engine", one.provided.name))
+            except HarnessError as error:
+                found[one.provided.name] = error.message
+        return found
+
     def _need(self, name: str | None) -> Need:
         if name:
             return Need("engine", name, where="the step's engine")
@@ -82,6 +94,9 @@ class Engines:
     def _usual(self) -> str:
         offers = self.catalogue.offers_of("engine")
         found = [one for one in offers if one.provided.default] or offers
+        if len(found) > 1:
+            out = self.out()
+            found = [one for one in found if one.provided.name not in out] or found
         if len(found) == 1:
             return found[0].provided.name
         if not found:

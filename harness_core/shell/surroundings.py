@@ -143,12 +143,14 @@ def surroundings_of(
         for name, tool in parts.toolbox.allowed(stage.allowed_tools, stage.model.capabilities).items()
     }
     slots = {**{name: name for name in site.models}, **stage.slots}
+    out = {} if parts.engines is None else parts.engines.out()
     dotted = {name: name.replace(".", "_") for name in _permitted(plan, "tools")}
     return Surroundings(
         rules=parts.definition.rules,
         models={name: KnownModel(*site.models[entry]) for name, entry in slots.items() if entry in site.models},
         tools={**tools, **{name: tools[plain] for name, plain in dotted.items() if plain in tools}},
-        engines=site.engines,
+        engines={name: version for name, version in site.engines.items() if name not in out},
+        engines_out=out,
         engine=site.engine,
         definition=None if definition is None else WorkflowDefinitionSnapshot.from_wire(definition),
         max_turns=stage.max_turns,

@@ -70,7 +70,8 @@ class Surroundings:
         models: The model slots.
         tools: The tools by the names that plans call them by.
         engines: The engines for code, name and version.
-        engine: The one of them that runs code which names none; without one, code has to name its engine.
+        engines_out: Engines that are installed and run nothing here, each with the reason.
+        engine: The one of either that runs code which names none; without one, code has to name its engine.
         definition: The workflow that the plan is written for; None for a plan that stands by itself.
         permissions: What policy and stage allow at most; that of the definition comes on top.
         limits: What they allow a run to take at most; likewise.
@@ -82,6 +83,7 @@ class Surroundings:
     models: Mapping[str, KnownModel] = field(default_factory=dict)
     tools: Mapping[str, KnownTool] = field(default_factory=dict)
     engines: Mapping[str, str] = field(default_factory=dict)
+    engines_out: Mapping[str, str] = field(default_factory=dict)
     engine: str | None = None
     definition: WorkflowDefinitionSnapshot | None = None
     permissions: Permissions | None = None

@@ -56,10 +56,22 @@ def test_an_engine_of_the_configuration_that_is_not_there_is_named_with_its_line
     assert "harness.yaml:" in ended["error"]["details"]["where"]
 
 
+def test_an_engine_that_has_no_sandbox_fails_the_step_with_the_reason_and_runs_nothing(play: Any) -> None:
+    calls = "async def main(input, tools):\n    return await tools.effects_pure(note='a')\n"
+    session = runs_code(play, calls, harness={"engine": "sandbox"})
+    session.run()
+    [ended] = outcomes(session)
+    assert (ended["ok"], ended["error"]["code"]) == (False, "engine.not_available")
+    assert "of which this version has none" in ended["error"]["message"]
+    assert "engine: monty" in ended["error"]["details"]["hint"]
+    assert session.effects() == []
+    assert all(session.host.replay("@last", mode)["equal"] for mode in ("skip-inference", "simulate"))
+
+
 def test_without_an_engine_it_is_said_what_to_install(play: Any, site_folder: Path) -> None:
     session = runs_code(play, harness={"plugins": {"disable": ["engine-monty"]}})
     session.run()
-    assert [one["engine"] for one in manifests(session)] == ["plain@0.1.0"], "the only one is the usual one"
+    assert [one["engine"] for one in manifests(session)] == ["plain@0.1.0"], "the only one that runs any"
     make_distribution(site_folder, "acme-engine", provides=[{"kind": "engine", "name": "acme"}])
     session = runs_code(play, harness={"plugins": {"disable": ["engine-monty"]}})
     session.run()

@@ -171,6 +171,20 @@ def test_code_that_names_no_engine_is_locked_to_the_one_that_runs_it(check: Chec
     assert (found["code"], found["path"]) == ("bind.unknown_engine", "/steps/0/with")
 
 
+def test_a_plan_for_an_engine_that_runs_nothing_here_is_refused_with_the_reason(check: Check, project: Site) -> None:
+    settings = {"language": "python", "source": "async def main(input, tools):\n    return 'x'\n"}
+    step = {"id": "look", "uses": "code.run", "with": settings, "output": {"mode": "text"}}
+    boxed = {**step, "with": {**settings, "engine": "sandbox"}}
+    [found] = check(plan(steps=[boxed]), exits=14)["findings"]
+    assert (found["code"], found["path"]) == ("bind.unknown_engine", "/steps/0/with/engine")
+    assert "runs CPython inside a sandbox, of which this version has none" in found["message"]
+    assert found["hint"] == "let monty, plain run it"
+    project.write("harness", {"engine": "sandbox"})
+    [found] = check(plan(steps=[step]), exits=14)["findings"]
+    assert (found["code"], found["path"]) == ("bind.unknown_engine", "/steps/0/with")
+    assert "The engine sandbox runs nothing here" in found["message"]
+
+
 def test_a_stage_that_is_not_there_is_named_with_those_that_are(
     project: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:

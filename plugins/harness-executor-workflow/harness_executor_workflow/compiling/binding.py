@@ -55,17 +55,32 @@ def check_binding(plan: Plan, surroundings: Surroundings, shapes: Mapping[Place,
         yield from _above(plan.workflow.permissions, ceiling)
     yield from _models(plan, uses, surroundings)
     yield from _tools(plan, uses, surroundings)
-    for name, place, step in uses.engines:
-        if name not in surroundings.engines:
-            hint = did_you_mean(name, surroundings.engines)
-            yield finding("bind.unknown_engine", place, step, f"There is no engine {name}.", hint)
-    for one in uses.without_engine if surroundings.engine is None else ():
-        there = ", ".join(sorted(surroundings.engines))
-        message = f"Any of {there} might run this code." if there else "There is no engine that runs code."
-        hint = "name one under engine" if there else "plan without code.run"
-        yield finding("bind.unknown_engine", one.place / "with", one.id, message, hint)
+    yield from _engines(uses, surroundings)
     for one in plan.all:
         yield from _arguments(one, surroundings, shapes)
+
+
+def _engines(uses: Named, surroundings: Surroundings) -> Iterator[PlanFinding]:
+    out, there = surroundings.engines_out, ", ".join(sorted(surroundings.engines))
+    instead = f"let {there} run it" if there else "plan without code.run"
+    for name, place, step in uses.engines:
+        if name in out:
+            yield finding("bind.unknown_engine", place, step, _refuses(name, out), instead)
+        elif name not in surroundings.engines:
+            hint = did_you_mean(name, surroundings.engines)
+            yield finding("bind.unknown_engine", place, step, f"There is no engine {name}.", hint)
+    usual = surroundings.engine
+    for one in uses.without_engine if usual is None or usual in out else ():
+        if usual is None:
+            message = f"Any of {there} might run this code." if there else "There is no engine that runs code."
+            hint = "name one under engine" if there else instead
+        else:
+            message, hint = _refuses(usual, out), instead
+        yield finding("bind.unknown_engine", one.place / "with", one.id, message, hint)
+
+
+def _refuses(name: str, out: Mapping[str, str]) -> str:
+    return f"The engine {name} runs nothing here: {out[name]}."
 
 
 def ceilings(surroundings: Surroundings) -> list[Permissions]:

@@ -57,7 +57,7 @@ CODES: Final[Mapping[str, str]] = {
     "bind.missing_arg": "A call lacks an argument that the tool requires.",
     "bind.unknown_arg": "A call has an argument that the tool does not know.",
     "bind.arg_type": "An argument is of another type than the tool takes.",
-    "bind.unknown_engine": "An engine for code does not exist.",
+    "bind.unknown_engine": "An engine for code does not exist, or runs nothing here.",
     "output.type": "The output of the plan, or of a step, could never be what its schema or mode asks for.",
     "bind.permission_exceeded": "The plan asks for more models, secrets or network than those who let it run allow.",
     # 9 code
