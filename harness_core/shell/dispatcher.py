@@ -132,8 +132,6 @@ class Dispatcher:
             if error.code == "cancelled" or self._recorder.fatal is not None:
                 raise
             return self._failed(call, error, None)
-        if self._recorder.fatal is not None:  # a call beside this one stopped the session; what was begun waits for it
-            raise self._recorder.fatal
         return self._execute(call, tool, start)
 
     def _recorded(self, call: ToolCall, record: CallRecord) -> ToolOutcome:
@@ -300,6 +298,8 @@ class Dispatcher:
         raise recorder.suspend("child", effect)
 
     def _execute(self, call: ToolCall, tool: Tool, start: int) -> ToolOutcome:
+        if self._recorder.fatal is not None:  # a call beside this one stopped the session; what was begun waits for it
+            raise self._recorder.fatal
         if self._is_of_child(call):
             return self._by_child(call)
         key = effect_id(self._recorder.role_call_id, call.call_id, start)

@@ -63,7 +63,8 @@ class Services:
     trace: TraceSink | None = None
     in_turn: Callable[[Fact], Suspend | None] | None = None  # a simulation holds what a role call writes until its turn
     on_raised: Callable[[HarnessError], None] = lambda error: None
-    run_child: Callable[[OpenRequest, Limits, ActiveTime], Command | None] | None = None  # until it rests; None where none is run
+    # Until the child rests; None where none is run.
+    run_child: Callable[[OpenRequest, Limits, ActiveTime], Command | None] | None = None
     accept: Callable[[Drift], None] | None = None  # records what a person accepts; None where nobody does
 
     def recorded(self, error: HarnessError) -> dict[str, Any]:

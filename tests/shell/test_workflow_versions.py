@@ -46,8 +46,9 @@ class Logs:
 
 def registered(number: int) -> list[tuple[str, dict[str, Any]]]:
     """A plan that was compiled for a definition, and what follows in such a log."""
-    version = {"effect_id": f"eff{number}", "workflow_version_id": f"wfv_{number:032x}", "plan_ref": "p", "lock_ref": "l"}
-    return [(ASKED, {"effect_id": f"eff{number}", "definition_ref": f"d{number}"}), (REGISTERED, version)]
+    effect, version = {"effect_id": f"eff{number}"}, f"wfv_{number:032x}"
+    registration = {**effect, "workflow_version_id": version, "plan_ref": "p", "lock_ref": "l"}
+    return [(ASKED, {**effect, "definition_ref": f"d{number}"}), (REGISTERED, registration)]
 
 
 def document(session: str, status: str = "completed") -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Timeline:
     def _step(self, event: Event) -> str | None:
         """The step of a plan that it is about."""
         call = event.refs.get("role_call_id", "")
-        step = event.refs.get("step_path", self._steps.get(call))
+        step: str | None = event.refs.get("step_path", self._steps.get(call))
         if event.type == "role.requested" and step is not None:
             self._steps[call] = step
         elif event.type in ("role.returned", "role.failed"):
