@@ -46,6 +46,7 @@ def _dispatcher(reads: Reads, threads: HostPorts) -> tuple[Dispatcher, RoleCallR
         redactor=SimpleNamespace(value=lambda value: value),
         cancel=threads.wait.token(),
         recorded=None,
+        active=None,
     )
     return Dispatcher(site, recorder=recorder, services=services), recorder
 
