@@ -17,7 +17,7 @@ from harness_hookspecs.kit import codec
 from harness_hookspecs.workflow import Workflow
 from harness_rules_cel.rules import CelRules
 
-from .plans import INPUT, answer, plans
+from .plans import INPUT, answer, document, plans
 from .slow_run import SlowRun
 
 RULES = CelRules()
@@ -60,9 +60,10 @@ def unsaid(value: Any) -> Any:
     return [unsaid(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def drive(plan: Any, salt: str, order: Any, failures: int) -> tuple[Any, dict[str, Any]]:
+def drive(plan: Any, salt: str, order: Any, failures: int, at_once: int = 100) -> tuple[Any, dict[str, Any]]:
     """A whole run: its end, and all that was asked by id."""
-    program, state = begun(plan)
+    program = program_of(Workflow.from_wire(plan), RULES)._replace(at_once=at_once)
+    state = start(program, INPUT, run=ABOUT, seed="seed")
     asked: dict[str, Any] = {}
     while (end := end_of(state)) is None:
         asks = next_asks(program, state)
@@ -113,6 +114,48 @@ def test_another_order_of_outcomes_changes_nothing(plan: Any, salt: int, failure
             assert found == first
 
 
+@given(plans(), st.integers(0, 9), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_how_many_branches_a_run_may_have_at_once_changes_nothing_but_the_order(
+    plan: Any, salt: int, at_once: int, chance: Any
+) -> None:
+    first = drive(plan, str(salt), lambda size: 0, 2)
+    found = drive(plan, str(salt), chance.randrange, 2, at_once)
+    if not stopped(plan, str(salt), 2):
+        assert found == first
+
+
+def branches(level: Any) -> list[int]:
+    """How many branches each group that is under way has, of a level and all below."""
+    fans = [step["fan"]["active"] for step in level["steps"].values() if "fan" in step]
+    return [*map(len, fans), *(size for one in fans for below in one.values() for size in branches(below))]
+
+
+@pytest.mark.req("A-94")
+def test_branches_within_branches_have_no_more_calls_open_than_a_run_may_have_branches() -> None:
+    step = {"id": "s", "uses": "tool.call", "with": {"tool": "t"}, "output": {"mode": "json"}}
+    settings = {
+        "items": "{{ input.xs }}", "itemKey": "{{ item }}", "maxBranches": 30, "maxConcurrency": 30,
+        "failureMode": "all_settled",
+    }  # fmt: skip
+    inner = {"id": "g", "uses": "parallel", "with": settings, "steps": [step]}
+    plan = document([{"id": "f", "uses": "parallel", "with": settings, "steps": [inner]}])
+    program = program_of(Workflow.from_wire(plan), RULES)._replace(at_once=10)
+    state = start(program, {"xs": [*range(30)], "none": []}, run=ABOUT, seed="seed")
+    heard, fewest = 0, 10
+    while end_of(state) is None:
+        asks = next_asks(program, state)
+        assert len(asks) <= 10
+        if heard < 800:  # then groups come to their ends
+            fewest = min(fewest, len(asks))
+        [outer, *below] = branches(state["root"])
+        assert state["branches"] == outer + sum(below) - len(below) <= 10
+        state = apply(program, state, outcome(asks[heard % len(asks)], 1, None))
+        heard += 1
+    assert (heard, fewest) == (900, 10)
+    assert "output" in (end_of(state) or {})
+    assert state["branches"] == 0
+
+
 @given(plans(), st.integers(0, 9), st.randoms(use_true_random=False))
 def test_a_step_of_a_run_is_pure_and_its_state_is_plain(plan: Any, salt: int, chance: Any) -> None:
     program, state = begun(plan)
@@ -149,8 +192,6 @@ def test_what_an_outcome_opens_is_what_was_not_open_before(plan: Any, salt: int,
 @pytest.mark.parametrize("request_id", ["", "s9#1", "s0[x]#1", "s0.s1#1", "../x"])
 def test_an_outcome_of_what_no_run_asks_is_refused(request_id: str) -> None:
     from harness_hookspecs.errors import IllegalMove
-
-    from .plans import document
 
     plan = document([{"id": "s0", "uses": "tool.call", "with": {"tool": "t"}, "output": {"mode": "json"}}])
     program, state = begun(plan)

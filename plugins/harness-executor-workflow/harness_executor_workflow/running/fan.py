@@ -1,7 +1,12 @@
-"""The branches of a ``parallel`` step: its items go in, a level for each key, a few at a time, an envelope each out."""
+"""The branches of a ``parallel`` step: its items go in, a level for each key, a few at a time, an envelope each out.
+
+How many are under way is bounded for each step by its plan, and for all steps of a run together (``Program.at_once``):
+groups within groups would else have as many at once as the one bound times the other.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from harness_executor_workflow.plan.paths import MAX_KEY_BYTES, format_path
@@ -43,7 +48,8 @@ def progress(move: Move, frame: Frame, step: str) -> None:
     fan = move.own(state, "fan")
     active, size = move.own(fan, "active"), len(fan["items"])
     stopped = bool(fan["failed"] or frame.state["failed"] or move.state["over"])
-    while not stopped and fan["next"] < size and len(active) < plan.max_concurrency:
+    while not stopped and fan["next"] < size and len(active) < plan.max_concurrency and _has_room(move, active):
+        move.state["branches"] += _is_counted(frame, active)
         active[str(fan["next"])] = new_level(move, plan.body)
         branch = branch_frame(move, frame, step, fan["next"])
         fan["next"] += 1
@@ -51,6 +57,16 @@ def progress(move: Move, frame: Frame, step: str) -> None:
     if active or (not stopped and fan["next"] < size):
         return
     _ended(move, frame, step, fan, plan)
+
+
+def _has_room(move: Move, active: Mapping[str, Any]) -> bool:
+    """Whether the run may have one more branch. A group always has one: when that has ended, it is looked at again."""
+    return not active or move.state["branches"] < move.program.at_once
+
+
+def _is_counted(frame: Frame, others: Mapping[str, Any]) -> bool:
+    """Whether a branch beside these others counts: the first within another branch takes that one's place."""
+    return bool(others) or not frame.within
 
 
 def branch_frame(move: Move, frame: Frame, step: str, index: int) -> Frame:
@@ -76,7 +92,9 @@ def branch_over(move: Move, branch: Frame) -> None:
     assert frame is not None
     plan, fan = frame.level.steps[step].fan, move.own(step_state(move, frame, step), "fan")
     assert plan is not None
-    move.own(fan, "active").pop(str(branch.number), None)
+    active = move.own(fan, "active")
+    active.pop(str(branch.number))
+    move.state["branches"] -= _is_counted(frame, active)
     failed = branch.state["failed"]
     envelope = {
         "itemKey": fan["keys"][branch.number],

@@ -14,6 +14,7 @@ from .expressions import Reader, reader_of
 
 __all__ = ["Fan", "Level", "Program", "StepPlan", "program_of"]
 
+_AT_ONCE: Final = 100
 _ROOTS: Final = ("input", "steps", "visit", "run")
 _TEMPLATED: Final = {"ai.generate": ("prompt", "system"), "tool.call": ("args",)}
 """What of a step's ``with`` is a template; the source of code and the expressions of a decision are not."""
@@ -68,13 +69,17 @@ class Level(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A plan, ready to run; ``last`` is the level of its last step alone, ``output`` the expressions of its output."""
+    """A plan, ready to run; ``last`` is the level of its last step alone, ``output`` the expressions of its output.
+
+    ``at_once`` is how many branches may be under way, of all ``parallel`` steps together.
+    """
 
     plan: Workflow
     root: Level
     last: Level | None
     output: Mapping[str, Reader]
     max_calls: int | None
+    at_once: int = _AT_ONCE
 
 
 def program_of(plan: Workflow, rules: Rules) -> Program:

@@ -39,7 +39,7 @@ def start(
     """
     state = {"input": given, "run": dict(run), "seed": seed, "calls": 0, "over": None, "result": None, "end": None}
     state |= {"tells": True} if tells else {}
-    move = Move(program, {**state, "root": None, "last": None, "opened": []})
+    move = Move(program, {**state, "branches": 0, "root": None, "last": None, "opened": []})
     fault = best_fault(compiled_schema(program.plan.input.schema_), given)
     if fault is not None:
         message = f"The input is not what the plan takes: {fault.message} (at {fault.pointer or 'its top'})"
