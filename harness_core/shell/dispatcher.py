@@ -11,7 +11,7 @@ import attrs
 from harness_core.kernel.approvals import Call, ToolPolicy, judge
 from harness_core.kernel.children import child_effect_id, end_of_child
 from harness_core.kernel.facts import Fact, effect_id
-from harness_hookspecs.errors import HarnessError, Refused, ToolError, ValidationFailed
+from harness_hookspecs.errors import HarnessError, Refused, StoreError, ToolError, ValidationFailed
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import dumps, loads_trusted
 from harness_hookspecs.kit.frozen import thaw
@@ -280,6 +280,15 @@ class Dispatcher:
     def _is_of_child(self, call: ToolCall) -> bool:
         return self.site.children is not None and call.name in self.site.children.tools
 
+    def _asked_of_child(self, call: ToolCall) -> ToolOutcome:
+        """As for a tool: what there can be no child for any more, and what no result may be, is an error of the call."""
+        try:
+            return self._by_child(call)
+        except HarnessError as error:
+            if error.code == "cancelled" or self._recorder.fatal is not None or isinstance(error, StoreError):
+                raise
+            return self._failed(call, error, None)
+
     def _by_child(self, call: ToolCall) -> ToolOutcome:
         """What the call's child session came to; until then the role call waits without a thread."""
         recorder, state, site = self._recorder, self._loop.state, self.site
@@ -301,7 +310,7 @@ class Dispatcher:
         if self._recorder.fatal is not None:  # a call beside this one stopped the session; what was begun waits for it
             raise self._recorder.fatal
         if self._is_of_child(call):
-            return self._by_child(call)
+            return self._asked_of_child(call)
         key = effect_id(self._recorder.role_call_id, call.call_id, start)
         started = self._ports.clock.monotonic()
         done = execute(tool, call.args, key, cancel=self._cancel, ports=self._ports, deadlines=self._deadlines)

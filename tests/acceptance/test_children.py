@@ -184,6 +184,29 @@ def test_deeper_than_the_limit_is_an_error_that_names_it(play: Any) -> None:
     assert "run.max_depth is 0" in failed["error"]["message"]
 
 
+def test_what_a_child_came_to_and_no_result_may_be_is_an_error_of_its_call(play: Any) -> None:
+    money = {**PLAN, "output": {"schema": True, "value": {"usage": {"inputTokens": 1, "cost": 2}}}}
+    session = play(planner(money), chief(1, start("one")), chief(2, text="so"), worker("one"), stages=lead())
+    assert session.run()["status"] == "completed"
+    [failed] = session.payloads("harness.tool_call.failed")
+    assert failed["error"]["code"] == "usage.cost"
+    for mode in ("full", "skip-inference", "simulate"):
+        assert session.host.replay("@last", mode)["equal"], mode
+
+
+def test_a_call_whose_child_may_not_be_begun_after_a_crash_any_more_is_an_error_and_the_model_goes_on(
+    play: Any,
+) -> None:
+    session = orchestra(play, chief(1, start("one")), chief(2, text="so"), worker("one"))
+    session.run_until_it_breaks("intent.committed@2")
+    assert "child.requested" not in session.types()
+    session.site.write("harness", {"run": {"max_depth": 0}})
+    session.reopen()
+    assert session.resume(accept_drift=True)["status"] == "completed"
+    [failed] = session.payloads("harness.tool_call.failed")
+    assert failed["error"]["code"] == "child.too_deep"
+
+
 def test_a_child_that_waits_for_a_person_is_waited_for_and_its_parent_goes_on_with_it(play: Any) -> None:
     asks = worker("one", ("network", {"note": "sent"}))
     session = orchestra(play, chief(1, *map(start, NOTES[:2])), chief(2, text="all"), asks, worker("one", turn=2),
