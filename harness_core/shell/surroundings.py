@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -121,6 +121,20 @@ def _permitted(plan: Any, what: str) -> list[str]:
     return [name for name in named if isinstance(name, str)] if isinstance(named, Sequence) else []
 
 
+def _tools_named(plan: Any) -> Iterator[str]:
+    """The tools that a plan, or the sketch of one, permits or calls: one that is called and not permitted is there."""
+    yield from _permitted(plan, "tools")
+    waiting = [plan]
+    for one in waiting:  # grows
+        if not isinstance(one, Mapping):
+            continue
+        steps, settings = one.get("steps"), one.get("with")
+        waiting += steps if isinstance(steps, list | tuple) else ()
+        for said in (one, settings if isinstance(settings, Mapping) else {}):
+            named = [said.get("tool"), *(said["tools"] if isinstance(said.get("tools"), list | tuple) else ())]
+            yield from (name for name in named if isinstance(name, str))
+
+
 def surroundings_of(
     plan: Any, stage: StagePlan, parts: SessionParts, processes: Processes | None, *, definition: Any = None
 ) -> Surroundings:
@@ -144,7 +158,7 @@ def surroundings_of(
     }
     slots = {**{name: name for name in site.models}, **stage.slots}
     out = {} if parts.engines is None else parts.engines.out()
-    dotted = {name: name.replace(".", "_") for name in _permitted(plan, "tools")}
+    dotted = {name: name.replace(".", "_") for name in _tools_named(plan)}
     return Surroundings(
         rules=parts.definition.rules,
         models={name: KnownModel(*site.models[entry]) for name, entry in slots.items() if entry in site.models},

@@ -189,3 +189,34 @@ def test_the_repair_of_a_plan_repeats_no_call_and_changes_no_plan(play: Any, sit
         assert session.host.run(json.dumps(given))["status"] == "completed"
         assert len(session.payloads("harness.tool_call.started")) == 1
         assert [one["role"] for one in session.payloads("role.requested")].count("fixer") == 1
+
+
+BREAKS = "async def main(input, tools):\n    return input['nothing']\n"
+MISMATCHES = "async def main(input, tools):\n    return [{'id': 1}]\n"
+GOES_WELL = "async def main(input, tools):\n    return [{'id': 'ann', 'score': 1}]\n"
+
+
+@pytest.mark.req("A-44")
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [(BREAKS, "engine.runtime"), (MISMATCHES, "engine.output_invalid")],
+    ids=["raises", "breaks its schema"],
+)
+def test_code_that_raises_and_code_that_breaks_its_schema_are_repaired_where_the_step_says_so(
+    play: Any, site_folder: Path, source: str, code: str
+) -> None:
+    make_distribution(site_folder, "acme-desk-tools", provides=[{"kind": "tool", "name": "desk"}], code=TOOLS)
+    given, stages = json.dumps(CASES["2"][0]), planned("2")
+    [step] = stages["stages"]["run"]["plan"]["steps"]
+    step["with"]["source"] = source
+    session = play(reply(code, text=GOES_WELL), stages=stages, models=MODELS)
+    document = session.host.run(given)
+    assert document["status"] == "completed", document["failure"]
+    asked = [one["role"] for one in session.payloads("role.requested")]
+    assert asked == ["worker.code-run", "fixer", "worker.code-run"]
+    del step["onFailure"]
+    session.site.write("stages", stages)
+    session.reopen()
+    document = session.host.run(given)
+    assert (document["status"], document["failure"]["code"]) == ("failed", code)
+    assert [one["role"] for one in session.payloads("role.requested")] == ["worker.code-run"]
