@@ -6,15 +6,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from harness_core.kernel.definition import StagePlan
 from harness_core.settings.personas import persona_of
 from harness_hookspecs.errors import HarnessError, NotFound, PluginError
-from harness_hookspecs.role import EXECUTOR_ROLES, ExecutorRole, PromptPart, ShowsPrompt
+from harness_hookspecs.role import EXECUTOR_ROLES, ExecutorRole, OrchestrateTask, PromptPart, ShowsPrompt
 
 from .assembly import Assembly
+from .child_tools import child_tools
 from .parts import Need, Part, Parts
 from .perform_attempt import attempt
 from .plugins.binding import answer_for
 from .plugins.catalogue import Catalogue
+from .session_parts import SessionParts
 from .toolbox import Tool
 
 __all__ = ["labelled_parts", "role_prompt"]
@@ -46,8 +49,10 @@ def role_prompt(assembly: Assembly, reference: str) -> dict[str, Any]:
     """
     role, persona, stage = _named(assembly, reference)
     session = assembly.session_parts()
-    plan = session.definition.stages[stage]
-    tools = session.toolbox.allowed(plan.allowed_tools, plan.model.capabilities) if role == _DEFAULT_ROLE else {}
+    if role == "orchestrator":  # as the first stage has it that runs workflows
+        running = next((one for one in session.definition.stages.values() if one.workflows), None)
+        persona, stage = (persona, stage) if running is None else (running.persona, running.name)
+    tools = _tools(session, session.definition.stages[stage], role) if persona else {}
     part = _part(assembly.catalogue, assembly.parts, role, persona)
     if not isinstance(part.thing, ShowsPrompt):
         raise PluginError(f"{part.plugin_id} cannot show its prompt without a call", code="role.shows_no_prompt")
@@ -66,6 +71,16 @@ def role_prompt(assembly: Assembly, reference: str) -> dict[str, Any]:
         "plugin_version": part.plugin_version,
         "parts": _documents(done.value or ()),
     }
+
+
+def _tools(session: SessionParts, stage: StagePlan, role: ExecutorRole) -> Mapping[str, Tool]:
+    """Those of the stage, and for an orchestration the host's own."""
+    tools = session.toolbox.allowed(stage.allowed_tools, stage.model.capabilities)
+    if role != "orchestrator":
+        return tools
+    task = OrchestrateTask.from_wire({"kind": "orchestrate", "available": list(stage.workflows), "input": {}})
+    added = child_tools(task, tools)
+    return {**tools, **(added.tools if added is not None else {})}
 
 
 def _named(assembly: Assembly, reference: str) -> tuple[ExecutorRole, str | None, str]:

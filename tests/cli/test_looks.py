@@ -332,7 +332,7 @@ def test_what_a_model_was_shown_is_shown_for_each_call_and_hashes_to_its_prompt_
         assert "\n\n".join(part["text"] for part in shown["parts"]) == messages[0]["content"][0]["text"]
 
 
-@pytest.mark.req("A-47", "A-49")
+@pytest.mark.req("A-49")
 @pytest.mark.parametrize("role", EXECUTOR_ROLES)
 def test_each_role_s_prompt_is_shown_in_its_fixed_order(role: str, harness: Command, done: Site) -> None:
     parts = harness("prompt", "show", "--role", role)["parts"]
