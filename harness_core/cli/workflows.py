@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["workflows"]
 
 _INPUT_BYTES: Final = 16 * 1024 * 1024
+_SHOWN_SESSIONS: Final = 20
+"""Of the sessions that a version ran in so many are shown; its document has all."""
 
 
 @click.group(cls=NounGroup, default="list")
@@ -90,12 +92,15 @@ def _shown(document: Mapping[str, Any]) -> str:
     rows = [
         (step["id"], step["uses"], ", ".join(step.get("needs", ())) or "-", _what(step)) for step in plan["steps"]
     ]
-    sessions = [(short(one["id"]), minute(one["created_at"]), one["status"]) for one in document["sessions"]]
+    newest = document["sessions"][:_SHOWN_SESSIONS]
+    sessions = [(short(one["id"]), minute(one["created_at"]), one["status"]) for one in newest]
+    more = len(document["sessions"]) - len(newest)
     return "\n\n".join(
         [
             escape_line(f"{document['workflow']}  {document['workflow_version_id']}"),
             tabled(("step", "uses", "needs", "what"), rows),
             tabled(("session", "created (UTC)", "status"), sessions),
+            *([f"and {more} older session{'' if more == 1 else 's'}"] if more else ()),
         ]
     )
 

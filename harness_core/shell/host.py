@@ -710,7 +710,9 @@ class Host:
         """What a session is a fork of, and what was forked from any of these: ``harness.tree/1``."""
         from . import views
 
-        return views.tree(self.store, self.find(session_id), self.sessions(every_project=True))
+        found, listed = self.find(session_id), self.sessions(every_project=True)
+        known = found in {document["id"] for document in listed}  # else the list was damaged, and its log is there
+        return views.tree(self.store, found, listed if known else [*listed, self.session(found)])
 
     def artifacts(self, session_id: str) -> Sequence[Mapping[str, Any]]:
         """The artifacts of a session, oldest first."""

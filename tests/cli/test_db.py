@@ -128,6 +128,15 @@ def test_all_that_was_made_of_the_events_is_made_of_them_again(what: str, site: 
     assert [harness("sessions", "show", one) for one in ids] == before == harness("sessions")["items"]
 
 
+def test_a_session_that_a_damaged_list_lacks_can_be_looked_at(site: Site, harness: Command) -> None:
+    lost, other = (one["id"] for one in harness("sessions")["items"])
+    change_log(site, "DELETE FROM summaries WHERE sid = 2")
+    assert [one["id"] for one in harness("sessions")["items"]] == [other]
+    assert [one["id"] for one in harness("sessions", "tree", lost)["items"]] == [lost]
+    assert harness("report", lost, "--tree")["items"][0]["id"] == lost
+    assert harness("graph", lost)["session_id"] == lost
+
+
 def test_a_rebuild_says_what_was_wrong_and_nothing_is_the_second_time(
     site: Site, harness: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
