@@ -135,6 +135,20 @@ def test_what_a_stage_asks_of_its_own_work_is_nothing_to_a_workflow_in_its_place
     assert harness("workflows", "run", "jobs", given={"note": "two"})["status"] == "completed"
 
 
+def test_a_workflow_may_be_given_what_is_no_object(project: Site, harness: Run) -> None:
+    schema = {"type": "array", "items": {"type": "string"}}
+    step = {**PLAN["steps"][0], "with": {"model": "scripted", "prompt": "Do {{ input[0] }} now."}}
+    permissions = {"models": ["scripted"], "tools": []}
+    plan = {**PLAN, "input": {"schema": schema}, "permissions": permissions, "steps": [step]}
+    written = {"when": {"contains": "Write the workflow"}, "json": plan, "usage": USAGE}
+    done = {"when": {"contains": "Do one now."}, "text": "did one", "usage": USAGE}
+    project.write("script", {"schema": "harness.script/1", "replies": [written, done]})
+    project.write("stages", {**one_stage(), "workflows": {"jobs": {"input": schema}}})
+    session = harness("workflows", "run", "jobs", given=["one"])
+    assert output(harness, session["id"]) == {"value": "did one"}
+    assert harness("replay", session["id"], "--mode", "simulate")["equal"]
+
+
 @pytest.mark.parametrize("name", ["completed", "failed", "retry"])
 def test_a_workflow_that_is_called_as_an_end_is_planned_and_run_all_the_same(
     project: Site, harness: Run, name: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from harness_hookspecs.errors import CodecError
 from harness_hookspecs.executor import Compile, Outcome, RoleCall, StageInput
-from harness_hookspecs.kit import codec
 from harness_hookspecs.value import thaw
+
+from .said import NO_JSON, said_as_json
 
 __all__ = ["asked", "begun", "checked", "is_of_planning", "proposed"]
 
@@ -24,11 +24,9 @@ def begun(stage_input: StageInput) -> dict[str, Any]:
 
 
 def _input(stage_input: StageInput) -> Any:
-    """What the plan is to be written for: what was said, read as JSON where it is some."""
-    try:
-        return codec.loads(stage_input.prompt)
-    except CodecError:
-        return {"task": stage_input.prompt, "context": stage_input.context}
+    """What the plan is to be written for: what was said, read as JSON where its run is given that."""
+    said = said_as_json(stage_input)
+    return said if said is not NO_JSON else {"task": stage_input.prompt, "context": stage_input.context}
 
 
 def is_of_planning(name: str) -> bool:

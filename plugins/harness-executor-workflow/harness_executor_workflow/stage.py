@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness_hookspecs.errors import CodecError, Refused
+from harness_hookspecs.errors import Refused
 from harness_hookspecs.executor import StageInput
-from harness_hookspecs.kit import codec
 from harness_hookspecs.workflow import Workflow
+
+from .said import NO_JSON, said_as_json
 
 __all__ = ["check_kept", "given_to", "identity_of"]
 
@@ -33,15 +34,13 @@ def check_kept(plan: Workflow) -> None:
 
 
 def given_to(plan: Workflow, stage_input: StageInput) -> Any:
-    """The input of the run: what the person said, if that is a JSON object; else ``task``, ``context``, ``feedback``.
+    """The input of the run: what the person said, where that is meant as it (``said_as_json``); else ``task``,
+    ``context`` and ``feedback``.
 
     Of these three a plan that names its fields is given those that it names.
     """
-    try:
-        said = codec.loads(stage_input.prompt)
-    except CodecError:
-        said = None
-    if isinstance(said, dict):
+    said = said_as_json(stage_input)
+    if said is not NO_JSON:
         return said
     found = {"task": stage_input.prompt, "context": stage_input.context}
     if stage_input.feedback is not None:

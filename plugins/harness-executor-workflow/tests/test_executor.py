@@ -230,6 +230,41 @@ def test_a_run_is_given_an_object_or_what_the_stage_has(prompt: str, schema: Any
     assert call.task["stepInput"] == {"all": given}
 
 
+def contract(schema: Any) -> dict[str, Any]:
+    """A definition of a workflow that is given that."""
+    return {
+        "workflowId": "w", "name": "w", "definitionHash": "a" * 64, "inputSchema": schema, "outputSchema": True,
+        "modelSlots": {}, "tools": [], "permissions": {"models": [], "tools": []}, "planner": {"maxRepairs": 0},
+        "workers": {}, "memory": [], "limits": {},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("prompt", "schema", "given"),
+    [
+        ("[1]", {"type": "array"}, [1]),
+        ('"x"', {"type": "string"}, "x"),
+        ("null", True, None),
+        ("7", {"type": "object"}, {"task": "7", "context": "c"}),
+        ("Words.", True, {"task": "Words.", "context": "c"}),
+        ('{"x": 1}', {"type": "object", "required": ["y"]}, {"x": 1}),
+    ],
+)
+def test_a_workflow_is_planned_for_and_run_on_what_its_input_takes_of_any_kind(
+    prompt: str, schema: Any, given: Any
+) -> None:
+    subject, definition = executor(), contract(schema)
+    state = subject.start(stage_input(plan=None, definition=definition, prompt=prompt))
+    [planner] = subject.next(state)
+    assert isinstance(planner, RoleCall)
+    assert planner.task["input"] == given
+    document = {**plan(generate("a", input={"all": "{{ input }}"})), "input": {"schema": True}}
+    with_plan = stage_input(plan=document, definition=definition, prompt=prompt)
+    [call] = subject.next(begun(subject, with_plan))
+    assert isinstance(call, RoleCall)
+    assert call.task["stepInput"] == {"all": given}
+
+
 @pytest.mark.parametrize(
     ("document", "code", "said"),
     [
