@@ -281,7 +281,7 @@ class Dispatcher:
         return self.site.children is not None and call.name in self.site.children.tools
 
     def _asked_of_child(self, call: ToolCall) -> ToolOutcome:
-        """As for a tool: what there can be no child for any more, and what no result may be, is an error of the call."""
+        """As for a tool: what no child can be begun for any more, or is no result, is an error of the call."""
         try:
             return self._by_child(call)
         except HarnessError as error:

@@ -48,6 +48,10 @@ def elapsed(active: ActiveTime) -> dict[str, int]:
     return {"elapsed_ms": lap} if lap else {}
 
 
+RunsChild = Callable[[OpenRequest, Limits, ActiveTime], Command | None]
+"""Runs a child that was asked for, of a parent with these limits that has been run for so long."""
+
+
 @attrs.frozen
 class Services:
     """The doors, the loop, and who is told of chunks."""
@@ -63,8 +67,7 @@ class Services:
     trace: TraceSink | None = None
     in_turn: Callable[[Fact], Suspend | None] | None = None  # a simulation holds what a role call writes until its turn
     on_raised: Callable[[HarnessError], None] = lambda error: None
-    # Until the child rests; None where none is run.
-    run_child: Callable[[OpenRequest, Limits, ActiveTime], Command | None] | None = None
+    run_child: RunsChild | None = None  # until it rests; None where none is run
     accept: Callable[[Drift], None] | None = None  # records what a person accepts; None where nobody does
 
     def recorded(self, error: HarnessError) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class RegisteredVersions:
         return [*found.values()]
 
     def find(self, sessions: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
-        """A version to run, by its id or the beginning of it; of a whole id no log is read after the first with it.
+        """A version to run, by its id or the beginning of it; for a whole id no log is read behind one that has it.
 
         Raises:
             NotFound: As ``find_version``.

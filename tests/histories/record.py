@@ -25,6 +25,8 @@ from harness_core.shell.ports.simulated import SimulatedPorts
 from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.kit import codec
 from tests.histories.form import FOLDER, History, history_of, write_history
+from tests.orchestra import PLAN as ONE_STEP
+from tests.orchestra import chief, lead, planner, start, worker
 from tests.reference import REFERENCE, Site, calls, one_stage, says, write_reference, write_site
 
 __all__ = ["PLAYS", "play"]
@@ -165,9 +167,20 @@ def cancelled(stage: Stage) -> None:
         host.cancel("@last")
 
 
+def planned(plan: Any) -> dict[str, Any]:
+    """A stage that runs a plan."""
+    stage = {"role": "worker", "executor": "workflow", "plan": plan, "allowed_tools": ["effects"]}
+    return {"initial": "work", "stages": {"work": {**stage, "on_success": "completed", "on_failure": "failed"}}}
+
+
 def changed(stage: Stage) -> None:
     """The project is configured otherwise."""
     stage.site.write("stages", one_stage(on_failure="failed", retry={"max_attempts": 3}))
+
+
+def led_otherwise(stage: Stage) -> None:
+    """The role that orchestrates is told something else."""
+    stage.site.write("stages", {**lead(), "roles": {"chief": {"prompt": "You lead."}}})
 
 
 def then(*acts: Callable[[Stage], None]) -> Callable[[Stage], None]:
@@ -256,6 +269,26 @@ ONCE = [calls(("pure", {"note": "a"})), says("done")]
 ALLOWED = {"plugins": {"settings": {"policy": {"rules": [{"tool": "effects_*", "tier": "T3", "decision": "approve"}]}}}}
 TWO_CALLS = [calls(("network", {"note": "a"})), calls(("network", {"note": "b"})), says("done")]
 
+LEADS = [planner(), chief(1, start("one"), start("two")), chief(2, text="all")]
+WAITS = [worker("one", ("network", {"note": "asked"})), worker("one", turn=2)]
+STEPS_PLAN: Mapping[str, Any] = {
+    **ONE_STEP, "input": {"schema": True}, "output": {"schema": True, "value": {"text": "{{ steps.draft.output }}"}},
+    "steps": [
+        {
+            "id": "draft", "uses": "ai.generate", "output": {"mode": "text"}, "retry": {"maxAttempts": 2},
+            "with": {"model": "scripted", "prompt": "Write a note."},
+        },
+        {"id": "judge", "uses": "decision", "needs": ["draft"], "with": {
+            "cases": [{"when": "steps.draft.output != ''", "to": "keep"}], "default": "end",
+        }},
+        {
+            "id": "keep", "uses": "tool.call", "needs": ["judge"], "output": {"mode": "json"},
+            "with": {"tool": "effects_keyed", "args": {"note": "{{ steps.draft.output }}"}},
+        },
+    ],
+}  # fmt: skip
+STEPS = [says("a note")]
+
 PLAYS: Mapping[str, Play] = {
     "completed": Play([says("done")], run(), "completed"),
     "completed-tools": Play([calls(("pure", {"note": "a"}), ("keyed", {"note": "b"})), *UNKEYED], run(), "completed"),
@@ -318,6 +351,29 @@ PLAYS: Mapping[str, Play] = {
     "plan-registered": Play([says("done")], run(), "completed", compiling(PLAN)),
     "plan-rejected": Play([says("done")], run(), "failed", compiling('{"no": "plan"}')),
     "fan-out": Play([says("done")], run(), "completed", {"stages": FAN_OUT}),
+    "children": Play([*LEADS, worker("one"), worker("two")], run(), "completed", {"stages": lead()}),
+    "children-one-failed": Play(
+        [*LEADS, worker("one"), {"when": {"contains": "Do two now."}, **BREAKS}], run(), "completed", {"stages": lead()}
+    ),
+    "children-waiting": Play([*LEADS, *WAITS, worker("two")], run(), "active", {"stages": lead()}),
+    "children-waited-for": Play(
+        [*LEADS, *WAITS, worker("two")], answered("approve"), "completed", {"stages": lead()}
+    ),
+    "children-given-up": Play(
+        [*LEADS, *WAITS, worker("two")], then(run(), led_otherwise, resumed(accept_drift=True), cancelled), "cancelled",
+        {"stages": lead()},
+    ),
+    "children-cancelled": Play(
+        [*LEADS, *WAITS, worker("two")], then(run(), cancelled), "cancelled", {"stages": lead()}
+    ),
+    "children-short": Play(
+        [*LEADS, worker("one"), worker("two")], then(run(budget={"calls": 3}), resumed(budget={"calls": 50})),
+        "completed", {"stages": lead()},
+    ),
+    "workflow": Play(STEPS, run(), "completed", {"stages": planned(STEPS_PLAN)}),
+    "workflow-resumed-after-crash": Play(
+        STEPS, then(crashed("effect.done@1:raise"), resumed()), "completed", {"stages": planned(STEPS_PLAN)}
+    ),
     "budget-ended": Play(ONCE, run(budget={"calls": 1}), "active"),
     "budget-ended-cancelled": Play(ONCE, then(run(budget={"calls": 1}), cancelled), "cancelled"),
     "budget-raised": Play(ONCE, then(run(budget={"calls": 1}), resumed(budget={"calls": 5})), "completed"),

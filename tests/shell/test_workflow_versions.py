@@ -46,9 +46,9 @@ class Logs:
 
 def registered(number: int) -> list[tuple[str, dict[str, Any]]]:
     """A plan that was compiled for a definition, and what follows in such a log."""
-    effect, version = {"effect_id": f"eff{number}"}, f"wfv_{number:032x}"
-    registration = {**effect, "workflow_version_id": version, "plan_ref": "p", "lock_ref": "l"}
-    return [(ASKED, {**effect, "definition_ref": f"d{number}"}), (REGISTERED, registration)]
+    effect, version_id = f"eff{number}", f"wfv_{number:032x}"
+    version = {"effect_id": effect, "workflow_version_id": version_id, "plan_ref": "p", "lock_ref": "l"}
+    return [(ASKED, {"effect_id": effect, "definition_ref": f"d{number}"}), (REGISTERED, version)]
 
 
 def document(session: str, status: str = "completed") -> dict[str, Any]:
