@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness_hookspecs.errors import IllegalMove
-from harness_hookspecs.executor import Fail, Finish, Outcome, Request, RoleCall, StageInput
+from harness_hookspecs.executor import Outcome, Request, RoleCall, StageInput
+from harness_hookspecs.kit.one_call import asked, asks_nothing, requests_of, settled
 
 __all__ = ["OrchestrateExecutor"]
 
@@ -19,35 +19,23 @@ class OrchestrateExecutor:
         one that has none to run."""
         given = stage_input.to_wire()
         if not stage_input.prompt.strip():
-            return {"request": None, "end": {"code": "executor.no_prompt", "message": "The stage has no prompt."}}
+            return asks_nothing("executor.no_prompt", "The stage has no prompt.")
         if not given.get("workflows"):
             message = "There is no workflow that the stage could run; define one in stages.yaml, under workflows."
-            return {"request": None, "end": {"code": "executor.no_workflows", "message": message}}
-        return {"request": {"id": _request_id(given), "task": _task(given)}, "end": None}
+            return asks_nothing("executor.no_workflows", message)
+        return asked(_request_id(given), _task(given))
 
     def apply(self, state: Any, outcome: Outcome) -> Any:
-        """The stage attempt is over; a second outcome changes nothing.
-
-        Raises:
-            IllegalMove: ``executor.unknown_request`` for an outcome of something that was not asked.
-        """
-        request = state["request"]
-        if request is None or outcome.request_id != request["id"]:
-            message = f"Nothing was asked under the id {outcome.request_id}."
-            raise IllegalMove(message, code="executor.unknown_request")
-        if state["end"] is not None:
-            return state
-        end = {"output": outcome.value} if outcome.ok else _failure(outcome.error)
-        return {**state, "end": end}
+        """The stage attempt is over; see :func:`harness_hookspecs.kit.one_call.settled`."""
+        return settled(state, outcome)
 
     def next(self, state: Any) -> tuple[Request, ...]:
         """The role call while it is open, then ``Finish`` or ``Fail``."""
-        request, end = state["request"], state["end"]
-        if end is None:
-            return (RoleCall(request_id=request["id"], role="orchestrator", task=request["task"]),)
-        if "output" in end:
-            return (Finish(output=end["output"]),)
-        return (Fail(code=end["code"], message=end["message"]),)
+        return requests_of(state, _call)
+
+
+def _call(request_id: str, task: Any) -> RoleCall:
+    return RoleCall(request_id=request_id, role="orchestrator", task=task)
 
 
 def _request_id(given: Mapping[str, Any]) -> str:
@@ -57,18 +45,10 @@ def _request_id(given: Mapping[str, Any]) -> str:
 
 def _task(given: Mapping[str, Any]) -> dict[str, Any]:
     """The task: what the stage asks, its context and, after a failed attempt, why that failed."""
-    asked = {"prompt": given["prompt"], "context": given["context"]}
+    told = {"prompt": given["prompt"], "context": given["context"]}
     if given.get("feedback"):
-        asked["feedback"] = given["feedback"]
+        told["feedback"] = given["feedback"]
     if given.get("output_schema") is not None:
-        asked["outputSchema"] = given["output_schema"]
-    asked["maxTurns"] = given["max_turns"]
-    return {"kind": "orchestrate", "available": list(given["workflows"]), "input": asked}
-
-
-def _failure(error: Any) -> dict[str, str]:
-    known = error if isinstance(error, Mapping) else {}
-    return {
-        "code": str(known.get("code") or "role.failed"),
-        "message": str(known.get("message") or "The role call failed."),
-    }
+        told["outputSchema"] = given["output_schema"]
+    told["maxTurns"] = given["max_turns"]
+    return {"kind": "orchestrate", "available": list(given["workflows"]), "input": told}
