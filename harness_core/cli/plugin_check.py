@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
-_OF_OFFERS = {"HP047", "HP048"}  # what is wrong with one offer leaves the others as they are
+_OF_OFFERS = {"HP047", "HP048", "HP049"}  # what is wrong with one offer leaves the others as they are
 
 
 @click.command()
 @click.argument("target", metavar="[ID|PATH]", required=False)
 @click.option(
-    "--import", "run_code", is_flag=True, help="Import it in a child process; check hooks, offers, settings and tools."
+    "--import", "run_code", is_flag=True, help="Import it in a child process; check what it offers."
 )
 @json_option
 @click.pass_context

@@ -18,6 +18,7 @@ Reading a manifest runs none of the plugin's code. Flaws carry stable codes, sha
     HP014  no capabilities are declared             HP046  roles of offer and manifest differ
     HP015  the entry point is no module name        HP047  settings of offer and manifest differ
     HP016  the package is not found                 HP048  a tool set cannot be built, or a tool is none
+                                                    HP049  a workflow is none, or cannot be built
 """
 
 from __future__ import annotations

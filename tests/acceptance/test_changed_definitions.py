@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.test_children import children_of
-from tests.acceptance.test_planned_stages import DONE, GIVEN, planner, stages
-from tests.orchestra import chief, lead, start, worker
+from tests.acceptance.test_planned_stages import DONE, GIVEN, stages
+from tests.orchestra import chief, lead, planner, start, worker
 from tests.reference import payloads
 
 SLOW = ("slow", {"seconds": 0.5, "note": "slow"})

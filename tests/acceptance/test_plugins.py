@@ -430,6 +430,26 @@ def test_a_tool_set_whose_building_breaks_is_a_finding(site: Path, command: Comm
     assert f"tool set acme cannot be built: {said}" in ran.document["items"][0]["message"]
 
 
+BAD_WORKFLOWS = {
+    "return 5": "workflow acme is no WorkflowDefinition",
+    "from harness_hookspecs import define_workflow; return define_workflow(planner={'max_repairs': 99})":
+        "workflow acme is none: /planner/max_repairs: This is not a definition of a workflow",
+    "1 / 0": "workflow acme cannot be built: ZeroDivisionError",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("does", "said"), BAD_WORKFLOWS.items())
+def test_check_finds_workflows_that_are_none(site: Path, command: Command, does: str, said: str) -> None:
+    provides = [{"kind": "workflow", "name": "acme"}]
+    code = offers_code(provides).replace("    return Thing(settings)", f"    {does}")
+    make_distribution(site, "acme-flow", provides=provides, code=code)
+    ran = command("plugins", "check", "acme-flow", "--import")
+    assert (ran.exit_code, [one["code"] for one in ran.document["items"]]) == (3, ["HP049"])
+    assert said in ran.document["items"][0]["message"]
+    assert command("plugins", "check", "acme-flow").exit_code == 0
+    assert listed(command)["acme-flow"]["status"] == "ok"
+
+
 def test_a_tool_set_that_is_tried_is_given_empty_folders_of_its_own(site: Path, command: Command) -> None:
     used = "(host.project_dir, host.state_dir, host.data_dir)"
     looks = f"assert not any(list(f.iterdir()) for f in {used})"

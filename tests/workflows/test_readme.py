@@ -15,7 +15,7 @@ from harness_core.shell.toolbox import Toolbox
 from harness_executor_workflow.executor import WorkflowExecutor
 from harness_executor_workflow.running.program import program_of
 from harness_executor_workflow.running.run import apply, end_of, next_asks, start
-from harness_hookspecs.executor import Fail, Outcome, RoleCall, StageInput
+from harness_hookspecs.executor import Compile, Fail, Outcome, RoleCall, StageInput
 from harness_hookspecs.kit import codec
 from harness_hookspecs.workflow import Workflow
 from harness_rules_cel.rules import CelRules
@@ -66,6 +66,7 @@ def test_the_stage_of_the_readme_that_names_a_workflow_asks_its_planner_as_the_t
             rounds.append(asked.task)
             told = Outcome(request_id=asked.request_id, ok=True, value={"lwir": {"steps": len(rounds)}})
         else:
+            assert isinstance(asked, Compile)
             error = {**FAILED, "details": {"findings": [{"code": "document.kind", "path": ""}]}}
             told = Outcome(request_id=asked.request_id, ok=False, error=error)
         state = subject.apply(state, told)

@@ -31,8 +31,8 @@ def try_import(module: str, provides: Sequence[Sequence[Any]], *, settings: bool
     Args:
         module: Its dotted name.
         provides: The manifest's promises as JSON: kind, name, roles, default, config.
-        settings: Whether each offer's settings class is compared with the schema in the manifest, and each tool set is
-            built and asked for its tools.
+        settings: Whether each offer's settings class is compared with the schema in the manifest, each tool set is
+            built and asked for its tools, and each workflow is built.
     """
     promised = [Provided(kind, name, tuple(roles), default, config) for kind, name, roles, default, config in provides]
     try:
@@ -46,6 +46,7 @@ def try_import(module: str, provides: Sequence[Sequence[Any]], *, settings: bool
         pairs = [(found.offers[provided.kind, provided.name], provided) for provided in promised]
         flaws = [flaw for offer, provided in pairs for flaw in _settings(offer, provided)]
         flaws += [flaw for offer in found.offers.values() if offer.kind == "tool" for flaw in _tools(offer)]
+        flaws += [flaw for offer in found.offers.values() if offer.kind == "workflow" for flaw in _workflow(offer)]
     return [list(flaw) for flaw in flaws]
 
 
@@ -99,6 +100,26 @@ def _tools(offer: Offer[Any]) -> Iterator[Flaw]:
             yield Flaw("HP048", f"tool set {offer.name} cannot say what its tools are: {_told(error)}")
             return
     yield from (Flaw("HP048", f"tool set {offer.name} gives {flaw[1]}") for flaw in flaws if flaw is not None)
+
+
+def _workflow(offer: Offer[Any]) -> Iterator[Flaw]:
+    """What is wrong with the definition of a workflow; one that the usual settings do not suffice for is not built."""
+    from pydantic import ValidationError
+
+    from harness_core.shell.promised import lacking
+
+    with temporary_folder() as folder:
+        try:
+            built = offer.build(None if offer.settings is None else offer.settings()(), _host(offer, Path(folder)))
+            said = lacking(offer.kind, built)
+        except (OSError, ValidationError):
+            return
+        except HarnessError as error:
+            said = f"is none: {error}"
+        except BaseException as error:
+            said = f"cannot be built: {_told(error)}"
+    if said is not None:
+        yield Flaw("HP049", f"workflow {offer.name} {said}", "define_workflow makes one")
 
 
 def _host(offer: Offer[Any], folder: Path) -> PartHost:
