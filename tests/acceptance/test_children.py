@@ -52,6 +52,10 @@ def test_five_runs_are_five_sessions_below_the_one_whose_model_asked_for_them(pl
     assert [one["parent_id"] for one in children] == [document["id"]] * 5
     assert [one["status"] for one in children] == ["completed"] * 5
     assert {one["runId"] for one in results(session)} == {one["id"] for one in children}
+    for one in children:
+        started = payloads(session.host.events(one["id"]), "harness.session.started")
+        assert [(call["runId"], call["parentRunId"]) for call in started] == [(one["id"], document["id"])] * 2
+    assert not any("parentRunId" in one for one in session.payloads("harness.session.started"))
     assert {one["caller"] for one in session.payloads("harness.tool_call.started")} == {"model"}
     for mode in ("full", "skip-inference", "simulate"):
         assert session.host.replay(document["id"], mode)["equal"], mode
