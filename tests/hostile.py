@@ -96,6 +96,7 @@ _SAID: Final = cases("runtime")["BR-084"]["steps"].removeprefix("Rules: ").split
 _EXPRESSIONS: Final[Mapping[str, tuple[str, str]]] = {
     "a sum of 100 kB": ("+".join("1" * 50_000), "expr.too_long"),
     "texts of 100 kB": ("+".join(["'ab'"] * 20_000), "expr.too_long"),
+    "a text of 100 kB": ("'" + "x" * 100_000 + "'", "expr.too_long"),
     "100,000 signs": ("-" * 100_000 + "1", "expr.too_long"),
     "100,000 negations": ("!" * 100_000 + "true", "expr.too_long"),
     "100,000 brackets": ("(" * 100_000 + "1" + ")" * 100_000, "expr.too_long"),

@@ -346,6 +346,23 @@ def test_what_the_templates_of_a_step_read_and_give_together_is_bounded(prompt: 
     assert run.through()["error"]["code"] == "step.too_large"
 
 
+def test_a_run_holds_no_more_than_it_may_of_what_its_steps_give() -> None:
+    much = "x" * 30_000_000
+    loop_of = Run([tool("t", maxVisits=20), choose("d", "t", to=("t", "end"), maxVisits=20)])
+    assert loop_of.through(lambda ask: much if ask["path"].startswith("t") else "t")["error"]["code"] == "run.too_large"
+    assert len(loop_of.log) == 2 * 8 + 1
+    wide = Run([fan("f", [tool("s")], maxBranches=20), tool("after", "f")], {"xs": [*"abcdefghijklmnopqrst"]})
+    assert wide.through(lambda ask: much)["error"]["code"] == "run.too_large"
+    assert len(wide.log) < 12
+
+
+def test_what_a_branch_keeps_for_itself_is_gone_with_it() -> None:
+    steps = [tool("much"), tool("little", "much")]
+    run = Run([fan("f", steps, maxBranches=20)], {"xs": [*"abcdefghijklmnopqrst"]})
+    end = run.through(lambda ask: "x" * 30_000_000 if ask["path"].endswith("much") else "y")
+    assert end == {"output": None}
+
+
 def test_a_single_value_is_as_large_as_where_it_is_from() -> None:
     run = Run([{**tool("t"), "with": {"tool": "w", "args": {"text": "{{ input.text }}"}}}], {"text": "x" * 17_000_000})
     assert run.through() == {"output": None}

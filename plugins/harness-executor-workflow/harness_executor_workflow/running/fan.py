@@ -14,6 +14,7 @@ from harness_hookspecs.errors import HarnessError, ValidationFailed
 from harness_hookspecs.kit.canonical import canonical
 
 from .expressions import Meter
+from .held import hold, let_go
 from .move import Frame, Move, new_level, put, step_state, taken
 from .program import Fan
 from .steps import error_of, fail, fail_level, give_up, stop_waiting, tell
@@ -104,6 +105,8 @@ def branch_over(move: Move, branch: Frame) -> None:
         "artifacts": [],
     }
     put(move, fan, "done", len(fan["items"]), branch.number, envelope)
+    let_go(move, branch)
+    move.state["over"] = move.state["over"] or hold(move, frame, envelope["output"])
     if failed and plan.stops_at_failure and not fan["failed"]:
         fan["failed"] = failed
         _stop_branches(move, frame, step)

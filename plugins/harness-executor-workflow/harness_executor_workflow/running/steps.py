@@ -9,6 +9,7 @@ from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.kit.json_schema import best_fault, compiled_schema
 from harness_hookspecs.workflow import StepOutput
 
+from .held import hold
 from .move import Frame, Move, step_state
 from .program import StepPlan
 from .tasks import ROLES, ask_id, delay_of, fix_task, path_of, step_task, with_feedback
@@ -43,6 +44,11 @@ def skip(move: Move, frame: Frame, step: str) -> None:
 def complete(move: Move, frame: Frame, step: str, output: Any) -> None:
     """A step has its output; a decision its choice, and ``fail`` among the choices fails the level."""
     plan, state = frame.level.steps[step], step_state(move, frame, step)
+    over = None if plan.uses == "parallel" else hold(move, frame, output)  # of branches, each has been counted
+    if over is not None:
+        move.state["over"] = over
+        fail_level(move, frame, step, over)
+        return
     if plan.uses == "decision":
         chosen = output.get("chosen") if isinstance(output, Mapping) else output
         if chosen not in plan.targets or chosen == "fail":
