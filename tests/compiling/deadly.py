@@ -41,6 +41,11 @@ def panic() -> None:
     raise PanicError("index out of bounds")
 
 
+def tell_environment() -> None:
+    """Whatever is in it may be told."""
+    raise PanicError(" ".join(sorted({*os.environ.values(), "told"}))[-190:])
+
+
 MISFORTUNES: dict[str, Callable[[], object]] = {
     "segfault": lambda: ctypes.string_at(0),
     "hang": lambda: ctypes.PyDLL(None).pause(),  # and keeps the lock of the interpreter
@@ -48,6 +53,7 @@ MISFORTUNES: dict[str, Callable[[], object]] = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "memory": lambda: [bytes(1024 * 1024) for _ in range(10_000)],
     "panic": panic,
+    "environment": tell_environment,
     "print": lambda: os.write(1, b'["end", 0, [["surprise"]]]\n'),
 }
 

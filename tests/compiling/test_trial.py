@@ -40,6 +40,12 @@ def test_an_expression_that_breaks_the_parser_is_a_finding(misfortune: str, told
     assert told in message
 
 
+def test_the_child_has_no_key_of_anybody_s_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "the-secret-key")
+    [(_, message)] = found_for("environment")
+    assert "told" in message and "the-secret-key" not in message
+
+
 def test_what_an_engine_prints_is_no_verdict() -> None:
     assert found_for("print") == []
 

@@ -7,6 +7,7 @@ fault, and blamed if that ends too. A plan that ends child after child is not tr
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -25,6 +26,7 @@ _WORKER: Final = str(PurePath(__file__).parent.parent / "worker.py")
 _LIMIT_SECONDS: Final = 2.0  # for one item; each takes well under a millisecond
 _START_SECONDS: Final = 20.0  # for the child itself, on a busy machine
 _MEMORY_BYTES: Final = 256 * 1024 * 1024  # beside what the imports take
+_GIVEN: Final = ("LD_", "DYLD_", "LANG", "LC_", "PYTHON")  # what a Python may need to start and to read a text
 _MAX_DEATHS: Final = 8  # each item that ends a child ends two, unless it is the first
 _UNTRIED: Final = "could not be tried: others of this plan ended the process that tries them"
 
@@ -78,9 +80,12 @@ def _child(trial: Trial, expressions: Sequence[Expression], sources: Sequence[So
         "limit_seconds": _LIMIT_SECONDS, "memory_bytes": _MEMORY_BYTES, "expressions": expressions, "sources": sources,
     }  # fmt: skip
     argv = [sys.executable, "-P", *(["-B"] if sys.dont_write_bytecode else []), _WORKER]
-    timeout_seconds = _START_SECONDS + _LIMIT_SECONDS * 2
     return trial.processes.run(
-        argv, stdin=json.dumps(order).encode(), timeout_seconds=timeout_seconds, limit_bytes=16 * 1024 * 1024
+        argv,
+        env={name: value for name, value in os.environ.items() if name.startswith(_GIVEN)},  # and no key of anybody's
+        stdin=json.dumps(order).encode(),
+        timeout_seconds=_START_SECONDS + _LIMIT_SECONDS * 2,
+        limit_bytes=16 * 1024 * 1024,
     )
 
 
