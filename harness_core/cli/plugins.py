@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness_core.shell.config.xdg import working_folder_gone
 from harness_core.shell.plugins.index import Index, open_index
 from harness_core.shell.plugins.listing import STATUSES, Listing, configuration_state, kept_listing
 
@@ -83,7 +84,10 @@ def find_project(start: str | None) -> str:
     Args:
         start: What ``--project`` names; None looks from the working folder upwards.
     """
-    folder = os.path.realpath(start or os.curdir)
+    try:
+        folder = os.path.realpath(start or os.curdir)
+    except FileNotFoundError as error:
+        raise working_folder_gone() from error
     if start is not None:
         return os.path.dirname(folder) if os.path.basename(folder) == ".harness" else folder
     above = folder

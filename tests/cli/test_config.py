@@ -405,6 +405,18 @@ def test_what_init_shows_of_a_workflow_is_one_when_its_comment_signs_are_taken_a
     assert [one["name"] for one in place.document("workflows")["workflows"]] == ["greet"]
 
 
+@pytest.mark.parametrize("words", [["sessions"], ["config", "check"], ["workflows"], ["plugins", "list"], ["run", "x"]])
+def test_who_stands_in_a_folder_that_was_removed_is_told_so(
+    place: Place, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    said = place.document(*words, code=4)
+    assert said["code"] == "project.not_found" and "not there any more" in said["message"]
+
+
 def test_init_is_idempotent_and_writes_only_what_is_missing(place: Place) -> None:
     place.document("init")
     assert place.document("init")["files"] == []

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from harness_hookspecs.errors import ConfigError, NotFound
 from harness_hookspecs.kit.paths import encode_path
 
-from .xdg import home_of, xdg_folder
+from .xdg import home_of, working_folder_gone, xdg_folder
 
 __all__ = [
     "PROJECT_FOLDER",
@@ -78,9 +78,12 @@ def find_project(start: Path, *, exact: bool = False) -> Path:
         The absolute folder; ``start`` itself when there is no ``.harness`` anywhere.
 
     Raises:
-        NotFound: ``exact`` and there is no such folder (code ``project.not_found``).
+        NotFound: ``exact`` and there is no such folder, or the working folder is gone (code ``project.not_found``).
     """
-    start = start.resolve()
+    try:
+        start = start.resolve()
+    except FileNotFoundError as error:  # only where it is relative
+        raise working_folder_gone() from error
     if exact:
         if not start.is_dir():
             hint = "name the folder that holds .harness"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from harness_hookspecs.errors import ConfigError
+from harness_hookspecs.errors import ConfigError, NotFound
 
-__all__ = ["home_of", "xdg_folder"]
+__all__ = ["home_of", "working_folder_gone", "xdg_folder"]
 
 
 def home_of(env: Mapping[str, str]) -> str:
@@ -39,3 +39,10 @@ def xdg_folder(env: Mapping[str, str], variable: str, usual: str) -> str:
     """
     said = env.get(variable, "")
     return os.path.join(said if os.path.isabs(said) else os.path.join(home_of(env), usual), "harness")
+
+
+def working_folder_gone() -> NotFound:
+    """Make the error for whoever stands in a folder that was removed."""
+    hint = "go to a folder that is there, or name the project's by an absolute path: --project DIR"
+    message = "the folder that this was started in is not there any more"
+    return NotFound(message, code="project.not_found", hint=hint)
