@@ -99,7 +99,20 @@ def test_a_name_in_place_of_a_version_is_planned_and_run(harness: Run) -> None:
 def test_a_session_of_a_workflow_is_forked_as_one(harness: Run) -> None:
     session = harness("workflows", "run", "jobs", given={"note": "two"})
     fork = harness("sessions", "fork", session["id"], "--at", "3")
-    assert fork["status"] == "completed"
+    assert (fork["status"], fork["stage"]) == ("completed", "jobs")
+    assert output(harness, fork["id"]) == {"value": "did two"}
+    assert harness("replay", fork["id"], "--mode", "skip-inference")["equal"]
+
+
+def test_a_workflow_that_no_model_fits_is_told_of_when_it_is_run_and_stops_nothing_else(
+    project: Site, harness: Run
+) -> None:
+    jobs = {"input": INPUT, "models": {"eye": {"capabilities": ["vision"]}}}
+    project.write("stages", {**one_stage(), "workflows": {"jobs": jobs}})
+    project.write("script", {"schema": "harness.script/1", "replies": [says("Done.")]})
+    assert harness("run", "Go.")["status"] == "completed"
+    told = harness("workflows", "run", "jobs", given={"note": "one"}, exits=3)
+    assert (told["code"], told["where"].split(":")[0]) == ("config.no_model", ".harness/stages.yaml")
 
 
 def test_a_version_of_a_plan_that_a_stage_has_runs_by_hand_with_the_tools_that_it_names(
