@@ -240,7 +240,7 @@ class Host:
         if name.startswith(ID_PREFIX) and name not in self.config.stages.workflows:
             version = self._versions().find(self.sessions(), name)
             opened = self._opened.running(self._workflow_of(version))
-            spec = spec_of_version(version, given, self._parts(opened), self.store)
+            spec = spec_of_version(version, given, self._parts(opened), self.store, opened.config)
             if not accept_drift:
                 self._refuse_drift(version, spec, opened)
         else:

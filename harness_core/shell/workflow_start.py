@@ -48,18 +48,26 @@ def spec_of_workflow(name: str, goal: Goal, given: Any, parts: SessionParts, con
     return {"goal": "plan" if goal == "plan" else "start", "workflow": workflow, "input": given, "stage": stage}
 
 
-def spec_of_version(version: Mapping[str, Any], given: Any, parts: SessionParts, store: Store) -> dict[str, Any]:
-    """What a session is begun with that runs a version: for the workflow that it was planned for, else for itself.
+def spec_of_version(
+    version: Mapping[str, Any], given: Any, parts: SessionParts, store: Store, config: EffectiveConfig
+) -> dict[str, Any]:
+    """What a session is begun with that runs a version: for the workflow that it was planned for, as that is defined
+    now or, where it is no more, as it was then; else for itself.
 
     Raises:
+        ConfigError: ``config.no_model``: nobody fits a model that the workflow names.
         ValidationFailed: ``workflow.invalid_input``: the input is none that it takes.
         StoreError: Its content is not there any more.
     """
     plan = read_canonical(store.blob(version["plan_ref"]))
-    ref = version.get("definition_ref")
-    workflow = _of_itself(plan, parts) if ref is None else read_canonical(store.blob(ref))
+    ref, stage = version.get("definition_ref"), parts.definition.initial
+    itself = _of_itself(plan, parts)
+    workflow = itself if ref is None else read_canonical(store.blob(ref))
+    name = workflow["workflowId"]
+    if workflow["definitionHash"] != itself["definitionHash"] and name in config.stages.workflows:
+        workflow = workflow_wire(name, parts, config, stage=stage)  # what it may do was perhaps taken back since
     _check(given, workflow)
-    return {"goal": "run", "workflow": workflow, "input": given, "stage": parts.definition.initial, "plan": plan}
+    return {"goal": "run", "workflow": workflow, "input": given, "stage": stage, "plan": plan}
 
 
 def spec_of_plan(plan: Mapping[str, Any], given: Any, parts: SessionParts, *, stage: str) -> dict[str, Any]:

@@ -119,7 +119,10 @@ def test_a_version_of_a_plan_that_a_stage_has_runs_by_hand_with_the_tools_that_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site = fan_out(tmp_path).enter(monkeypatch)
+    stages = json.loads((site.project / ".harness/stages.yaml").read_text())
+    stages["stages"]["run"] |= {"artifact": "text"}  # whatever else its stage makes of it
     assert main(["run", "Go."]) == 0
+    site.write("stages", stages)
     capsys.readouterr()
     assert main(["workflows", "--json"]) == 0
     [version] = json.loads(capsys.readouterr().out)["versions"]
@@ -146,6 +149,27 @@ def test_what_a_stage_asks_of_its_own_work_is_nothing_to_a_workflow_in_its_place
     written = json.loads((project.project / ".harness/stages.yaml").read_text())
     project.write("stages", {**written, **one_stage(**asks)})
     assert harness("workflows", "run", "jobs", given={"note": "two"})["status"] == "completed"
+
+
+JOBS = {"input": INPUT, "tools": ["effects"]}
+
+
+@pytest.mark.parametrize("defined", [{"jobs": {**JOBS, "description": "Other."}}, {"others": JOBS}, {}])
+def test_a_version_runs_for_its_workflow_as_that_is_defined_now_or_was_last(
+    project: Site, harness: Run, defined: Any
+) -> None:
+    version = planned(harness)
+    project.write("stages", {**one_stage(), "workflows": defined})
+    assert harness("workflows", "run", version, given={"note": "one"})["status"] == "completed"
+
+
+def test_a_version_may_no_more_than_its_workflow_may_now(project: Site, harness: Run) -> None:
+    version = planned(harness)
+    project.write("stages", {**one_stage(), "workflows": {"jobs": {**JOBS, "tools": []}}})
+    told = harness("workflows", "run", version, given={"note": "one"}, exits=3)
+    assert told["code"] == "workflow.drift"
+    session = harness("workflows", "run", version, "--accept-drift", given={"note": "one"}, exits=1)
+    assert "compile.failed" in harness("events", session["id"], text=True)
 
 
 def test_a_workflow_may_be_given_what_is_no_object(project: Site, harness: Run) -> None:
