@@ -135,6 +135,8 @@ def _role_call(state: SessionState, visit: Visit, request: RoleCall) -> _Asked:
     }
     if visit.temperature is not None:
         payload["params"] = {"temperature": visit.temperature}
+    bounds = {"limit_ms": request.limit_ms, "within": [*request.within], "max_tokens": request.max_tokens}
+    payload |= {name: value for name, value in bounds.items() if value}
     refs: dict[str, Any] = {"stage_visit_id": visit.visit_id, "role_call_id": role_call_id}
     if request.step_path is not None:
         refs |= {"step_path": request.step_path, "visit_index": request.visit_index}

@@ -249,7 +249,7 @@ class Advance:
 
 @attrs.frozen
 class Refusal:
-    """The reply to an intent that may not start: ``pause``, ``cancelled``, ``closed`` or ``budget``."""
+    """The reply to an intent that may not start: ``pause``, ``cancelled``, ``closed``, ``budget`` or ``limit``."""
 
     kind: str
     wait_id: str = ""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from harness_hookspecs.kit.canonical import read_canonical
 
 from .facts import Event
+from .spending import tokens_used
 from .state import OpenRequest, SessionState
 
 __all__ = [
@@ -37,6 +38,8 @@ def _requested(state: SessionState, event: Event) -> None:
 def _registered(state: SessionState, event: Event) -> None:
     """Fold what it was registered as."""
     request = state.open.get(event.payload["effect_id"])
+    if state.visit is not None:
+        state.visit.tokens_before = tokens_used(state)
     definition = {} if request is None else {"definition_ref": request.payload.get("definition_ref")}
     version = {**event.payload, **{name: ref for name, ref in definition.items() if ref is not None}}
     _ended(state, event, {"ok": True, "version": version, "seq": event.seq})
@@ -93,4 +96,6 @@ def compiled_value(version: Mapping[str, Any], read_blob: Callable[[str], bytes]
         value["maxStepExecutions"] = version["max_step_executions"]
     if version.get("own_steps"):
         value["ownSteps"] = True
+    if version.get("keeps_limits"):
+        value["keepsLimits"] = True
     return value

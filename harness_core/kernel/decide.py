@@ -35,6 +35,7 @@ from .definition import Definition
 from .facts import Decision, Fact, derive
 from .inbox import goes_on, received
 from .limits import exhausted_by
+from .spending import beyond_plan
 from .stages import kernel_findings
 from .state import Approval, OpenRequest, SessionState
 
@@ -266,6 +267,9 @@ def _reserve(command: Record, state: SessionState, definition: Definition) -> De
     tokens = command.reserve_tokens or 0
     spent = exhausted_by(state, definition.limits, wanted_tokens=tokens, elapsed_seconds=command.elapsed_seconds)
     refs = {"role_call_id": command.role_call_id}
+    beyond = beyond_plan(state, command.role_call_id, tokens)
+    if beyond is not None:
+        return Decision(command.results, command.blobs, reply=Refusal("limit", beyond))
     if spent is not None:
         fact = Fact("budget.exhausted", spent, refs)
         return Decision((*command.results, fact), command.blobs, reply=Refusal("budget", spent["dimension"]))

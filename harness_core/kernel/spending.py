@@ -7,7 +7,24 @@ from collections.abc import Callable
 from .facts import Event
 from .state import SessionState
 
-__all__ = ["BUDGET"]
+__all__ = ["BUDGET", "beyond_plan", "tokens_used"]
+
+
+def tokens_used(state: SessionState) -> int:
+    """What was spent, and what is reserved and not settled."""
+    return state.spent_tokens + sum(state.reserved.values())
+
+
+def beyond_plan(state: SessionState, role_call_id: str, wanted_tokens: int) -> str | None:
+    """Why a model call may not be made under the limit that its role call is asked with; ``None`` where it may."""
+    request, visit = state.open_of(role_call_id), state.visit
+    limit = None if request is None else request.payload.get("max_tokens")
+    if limit is None or visit is None:
+        return None
+    used = tokens_used(state) - visit.tokens_before
+    if used + wanted_tokens <= limit:
+        return None
+    return f"the run has used {used} of {limit} tokens (limits.maxTokens), and the call may use more than is left"
 
 
 def _reserved(state: SessionState, event: Event) -> None:

@@ -189,6 +189,7 @@ class Visit:
     model: str
     max_attempts: int
     entered_seq: int = 0  # its first event: none of it is before
+    tokens_before: int = 0  # used when its last plan was registered
     attempt: int = 1
     retries: int = 0
     passed: list[str] = attrs.Factory(list)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from .facts import Event
+from .facts import Event, derive
 from .state import OpenRequest, SessionState
 
-__all__ = ["due_at", "seconds_left", "timer_cancelled", "timer_elapsed", "timer_requested"]
+__all__ = ["due_at", "seconds_left", "timer_cancelled", "timer_elapsed", "timer_of", "timer_requested"]
 
 
 def timer_requested(state: SessionState, event: Event) -> None:
@@ -36,6 +38,12 @@ def _ended(state: SessionState, event: Event) -> OpenRequest | None:
     effect_id = event.payload["effect_id"]
     state.timers.pop(effect_id, None)
     return state.open.pop(effect_id, None)
+
+
+def timer_of(state: SessionState, asked: Mapping[str, Any], request_id: str) -> OpenRequest | None:
+    """The open timer that the attempt of a role call has asked for under that id; ``None`` once it has ended."""
+    effect_id = derive("eff", state.session_id, asked["visit_id"], asked["attempt"], "timer", request_id)
+    return state.timers.get(effect_id)
 
 
 def due_at(timer: OpenRequest) -> str:

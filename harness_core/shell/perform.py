@@ -21,12 +21,13 @@ from harness_core.kernel.definition import StagePlan
 from harness_core.kernel.effects import Ask, CompilePlan, Effect, GatherContext, RunChild, RunRole, Validate
 from harness_core.kernel.state import OpenRequest, SessionState, Visit
 from harness_hookspecs.artifact import ArtifactType, Narrows
-from harness_hookspecs.errors import HarnessError, NotFound, PluginError, Refused, RoleError
+from harness_hookspecs.errors import HarnessError, NotFound, PluginError, Refused
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import dumps
 from harness_hookspecs.messages import Message, TextPart
 from harness_hookspecs.store import Store
 
+from .call_limits import CallLimit, first_limit
 from .dispatcher import CallSite
 from .earlier_calls import Earlier, earlier_results
 from .gather import Gathered, GatherSite, gather
@@ -237,22 +238,26 @@ class Performer:
         return outcome
 
     def _run_in_time(self, request: OpenRequest, setup: RoleCallSetup) -> Command:
-        """Run the role call; its stage may bound how long one attempt takes."""
-        limit = self._visit()[1].timeout_seconds
+        """Run the role call; its stage, its step and timers may bound how long it takes."""
+        limit = self._first_limit(request)
         if request.rounds:
             self.services.loop.flush()  # what suspended it may not be in the store yet, with results that came by then
         prior = recorded_events(request, self.store, self.stream)
         if limit is None:
             return run_role(request, setup, services=self.services, prior=prior)
-        deadlines, services = self.services.deadlines, self.services
+        if limit.seconds <= 0:  # nothing of it begins
+            return RoleFailed(request.payload["role_call_id"], self._envelope(limit.error()))
+        deadlines, services, seconds = self.services.deadlines, self.services, limit.seconds
         # Two tokens, since a cancel stops a tool at once and a model call only after its grace (K-30).
-        with deadlines.limit(services.cancel, limit) as token, deadlines.limit(services.late_cancel, limit) as late:
+        with deadlines.limit(services.cancel, seconds) as token, deadlines.limit(services.late_cancel, seconds) as late:
             services = attrs.evolve(services, cancel=token, late_cancel=late)
             outcome = run_role(request, setup, services=services, prior=prior)
         if isinstance(outcome, RoleFailed) and token.reason == "timeout":
-            error = RoleError(f"the attempt took longer than {limit:g} s", code="role.timeout")
-            return attrs.evolve(outcome, error=self._envelope(error))
+            return attrs.evolve(outcome, error=self._envelope(limit.error()))
         return outcome
+
+    def _first_limit(self, request: OpenRequest) -> CallLimit | None:
+        return first_limit(request, self._visit()[1].timeout_seconds, self._state, self.services.ports.clock.now)
 
     def role_setup(self, request: OpenRequest, role: Any) -> RoleCallSetup:
         """Everything a role call is made of; a replay makes it again from the record."""

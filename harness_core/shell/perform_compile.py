@@ -78,6 +78,7 @@ def _registered(effect_id: str, done: Compilation, site: CompileSite) -> Compile
         "lock_ref": digest(lock),
         "findings": site.redactor.value([dict(one.to_wire()) for one in done.findings]),
         "own_steps": True,
+        "keeps_limits": True,
     }
     if done.max_step_executions is not None:
         payload["max_step_executions"] = done.max_step_executions

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness_core.kernel.commands import AskApproval, Record, Refusal
 from harness_core.kernel.facts import Fact
-from harness_hookspecs.errors import Cancelled, Diverged, Drift, HarnessError, RoleError, Suspend
+from harness_hookspecs.errors import BudgetExhausted, Cancelled, Diverged, Drift, HarnessError, RoleError, Suspend
 from harness_hookspecs.host import Ports
 from harness_hookspecs.kit.canonical import digest
 from harness_hookspecs.kit.codec import loads_trusted
@@ -245,6 +245,8 @@ class RoleCallRecorder:
     def _refused(self, refusal: Refusal) -> BaseException:
         if refusal.kind in ("pause", "budget"):
             return self.suspend(refusal.kind, refusal.wait_id)
+        if refusal.kind == "limit":
+            return BudgetExhausted(refusal.wait_id, code="limits.max_tokens")
         self.ended = True
         return Cancelled("the session was cancelled", reason=refusal.kind)
 

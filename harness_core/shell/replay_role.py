@@ -31,8 +31,8 @@ __all__ = ["RecordedCalls", "RefusingProvider", "RefusingTools", "RoleReplay", "
 _CLOSING = frozenset({"harness.execute_step.succeeded", "harness.session.completed", "harness.session.failed"})
 _FROM_OUTSIDE = frozenset(
     {
-        "cancelled", "engine.crash", "engine.memory", "engine.not_available", "engine.timeout", "role.timeout",
-        "role.not_available", MIGRATED,
+        "cancelled", "engine.crash", "engine.memory", "engine.not_available", "engine.timeout", "limits.max_tokens",
+        "limits.timeout", "role.timeout", "role.not_available", "step.timeout", MIGRATED,
     }
 )  # fmt: skip
 """Codes of role calls that ended by what someone else did, the clock or what the machine had."""

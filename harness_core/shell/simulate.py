@@ -27,6 +27,7 @@ from harness_hookspecs.errors import Diverged, Drift, HarnessError
 from harness_hookspecs.host import CancelToken, Ports
 from harness_hookspecs.store import StoredEvent
 
+from .call_limits import TIME_LIMITS
 from .machine import SessionMachine
 from .ports.strand import Abandoned
 from .replay import CONTROL_TYPES, Difference, ReplayReport
@@ -155,7 +156,7 @@ class _Simulation:
         """Have the next event happen again; ``False`` when somebody must do something first."""
         if any(run.error is not None for run in self._runs.values()):
             return self._broken(event)
-        if self._take_asked(event):
+        if self._cut_off(event) or self._take_asked(event):
             return True
         if self._is_decision(event):
             return self._decide()
@@ -165,6 +166,19 @@ class _Simulation:
             self._happen(event)
             return True
         return self._begin_role(event) or self._answer_without_facts()
+
+    def _cut_off(self, event: Event) -> bool:
+        """Have a role call end whose time was over; how far it would have come is the clock's word."""
+        role_call_id = event.refs.get("role_call_id", "")
+        if event.type not in ("harness.session.failed", "role.failed"):
+            return False
+        failed = next(self.record.ahead(role_call_id, "role.failed"), None)
+        if failed is None or failed.payload["error"].get("code") not in TIME_LIMITS:
+            return False
+        if (run := self._runs.get(role_call_id)) is not None:
+            run.alive = False
+        self._happen(event)
+        return True
 
     def _take_asked(self, event: Event) -> bool:
         """Take the command that writes the next event, if it was laid down; what came too late comes from outside."""
@@ -229,6 +243,9 @@ class _Simulation:
     def _write(self, decision: Decision) -> None:
         self.machine.check(decision)
         for fact in decision.facts:
+            due = self.record.next
+            if due is not None and due.type != fact.type and self._cut_off(due):
+                return
             if self._difference is None:
                 self._compare(fact)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -137,6 +137,10 @@ def _wait_of(fact: Event | Fact) -> tuple[str, str]:
     return fact.payload["kind"], fact.payload["wait_id"]
 
 
+_BEYOND_ANY_LIMIT: Final = 2**62
+"""Tokens of a prompt whose call was refused; how many it had is not recorded."""
+
+
 class RecordedProvider:
     """Stands where a provider would: the answers are the recorded ones, and so is what a prompt was counted as."""
 
@@ -150,7 +154,9 @@ class RecordedProvider:
         wanted = {"budget.reserved": "tokens", "budget.exhausted": "wanted"}
         ahead = [event for name in wanted for event in record.ahead(role_call_id, name)]
         if not ahead:
-            return None
+            failed = next(record.ahead(role_call_id, "role.failed"), None)
+            refused = failed is not None and failed.payload["error"].get("code") == "limits.max_tokens"
+            return _BEYOND_ANY_LIMIT if refused else None
         event = min(ahead, key=lambda one: one.seq)
         called = next(record.ahead(role_call_id, "harness.model.called"), None)
         params = {} if called is None else called.payload["request"].get("params") or {}

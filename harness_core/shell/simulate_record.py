@@ -97,6 +97,10 @@ class Record:
             self._deaths[role_call_id] = self._deaths_of(role_call_id)
         self._made = frozenset(end.seq for end in self._answers.values())  # the ends of calls that were made
 
+    def has_begun(self, role_call_id: str) -> bool:
+        """Whether anything of a role call began."""
+        return (role_call_id, "harness.session.started") in self._of_type
+
     def _pair(self, role_call_id: str, events: Sequence[Event]) -> list[tuple[int, int]]:
         """Find the end of each call; gives where those that were lost began, and where the record says so."""
         open_calls: dict[str, tuple[Event, int]] = {}  # the latest intent of each call, and the how many-th it is

@@ -7,11 +7,13 @@ from typing import Any
 
 import attrs
 
+from harness_core.kernel.commands import RoleFailed
 from harness_core.kernel.facts import Event
 from harness_core.kernel.state import SessionState
 from harness_hookspecs.errors import Diverged
 from harness_hookspecs.store import Store, StoredEvent
 
+from .call_limits import TIME_LIMITS
 from .deadlines import Deadlines
 from .journal import recorded_events
 from .machine import SessionMachine
@@ -60,8 +62,14 @@ class SimulatedRoles:
         role = self.parts.roles.get((payload["role"], payload["persona"]))
         if role is None:
             raise Diverged(f"nobody answers for role {payload['role']}", seq=request.seq)
+        late = _ended_by_time(call.answers)
+        if late is not None and not call.answers.record.has_begun(call.answers.role_call_id):
+            return late  # its time was over before it began
         setup = _answered(performer.role_setup(request, role), call.answers)
-        return run_role(request, setup, services=services, prior=recorded_events(request, store, stream))
+        outcome = run_role(request, setup, services=services, prior=recorded_events(request, store, stream))
+        if late is not None and isinstance(outcome, RoleFailed):
+            return attrs.evolve(outcome, error=late.error)
+        return outcome
 
     def _services(self, call: RoleRun) -> Services:
         loop: Any = call.loop
@@ -78,6 +86,14 @@ class SimulatedRoles:
             active,
             in_turn=call.answers.in_turn,
         )
+
+
+def _ended_by_time(answers: Answers) -> RoleFailed | None:
+    """How the call ended whose time was over; when that was, and by which limit, is the clock's word."""
+    failed = next(answers.record.ahead(answers.role_call_id, "role.failed"), None)
+    if failed is None or failed.payload["error"].get("code") not in TIME_LIMITS:
+        return None
+    return RoleFailed(answers.role_call_id, dict(failed.payload["error"]))
 
 
 def _answered(setup: RoleCallSetup, answers: Answers) -> RoleCallSetup:

@@ -180,6 +180,9 @@ class RoleRequested(_Requested):
     attempt: Attempt
     task_ref: Digest
     params: Json = None
+    limit_ms: int | None = Field(default=None, ge=1)
+    within: tuple[str, ...] = ()  # request ids of timers that end it
+    max_tokens: int | None = Field(default=None, ge=1)  # of the attempt, since its plan was registered
 
 
 class RoleResolved(Value):
@@ -255,6 +258,7 @@ class VersionRegistered(Value):
     findings: tuple[Json, ...] = ()  # warnings
     max_step_executions: int | None = None
     own_steps: bool = False  # whether the executor tells of the steps that it runs itself
+    keeps_limits: bool = False  # whether it bounds the time and the tokens of its calls
 
 
 class CompileFailed(Value):

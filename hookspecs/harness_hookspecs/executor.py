@@ -64,7 +64,13 @@ class StageInput(Value):
 
 
 class RoleCall(Value):
-    """Ask a role harness to run a task; ``task`` is the wire form of a RoleTask."""
+    """Ask a role harness to run a task; ``task`` is the wire form of a RoleTask.
+
+    A call that takes longer than ``limit_ms`` is ended with the error ``step.timeout``; one that goes on when a timer
+    of ``within``, named by its request id, is due, with ``limits.timeout``, whose ``details.timer`` is that id. A model
+    call is refused with ``limits.max_tokens`` that would lead beyond ``max_tokens``, counted with all that the attempt
+    has used since its plan was registered; what nobody reported counts with all that was reserved for it.
+    """
 
     kind: Literal["role_call"] = "role_call"
     request_id: str
@@ -72,6 +78,9 @@ class RoleCall(Value):
     task: Json
     step_path: str | None = None
     visit_index: int = 0
+    limit_ms: int | None = Field(default=None, ge=1)
+    within: tuple[str, ...] = ()
+    max_tokens: int | None = Field(default=None, ge=1)
 
 
 class Compile(Value):
@@ -79,9 +88,9 @@ class Compile(Value):
 
     ``document`` is what a model wrote, ``form`` what it wrote: a plan or a sketch of one; ``definition`` the wire form
     of the ``WorkflowDefinitionSnapshot`` that it is written for. The outcome of a plan that is registered is ``ok``
-    with ``{workflowVersionId, plan, lock, findings, maxStepExecutions?, ownSteps?}``, where ``ownSteps`` says that
-    steps of its own may be told of (:class:`OwnStep`); of one that is not, the error's code is ``workflow.rejected``,
-    and its ``details.findings`` are the compiler's.
+    with ``{workflowVersionId, plan, lock, findings, maxStepExecutions?, ownSteps?, keepsLimits?}``: ``ownSteps`` says
+    that steps of its own may be told of (:class:`OwnStep`), ``keepsLimits`` that calls are bounded. Of one that is not,
+    the error's code is ``workflow.rejected``, and its ``details.findings`` are the compiler's.
     """
 
     kind: Literal["compile"] = "compile"

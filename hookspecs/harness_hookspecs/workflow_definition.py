@@ -91,10 +91,10 @@ class LimitsOf(_Part):
         None, description="Executions of steps, visits and branches counted."
     )
     max_tokens: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = Field(
-        None, description="Tokens that a plan may say it needs."
+        None, description="Tokens that one run may use."
     )
     timeout_ms: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="How long a plan may say it takes, in milliseconds."
+        None, description="How long one run may take, in milliseconds."
     )
 
 

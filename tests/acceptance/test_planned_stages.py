@@ -161,7 +161,8 @@ def test_the_blocks_of_a_definition_stand_in_what_its_planner_is_handed_and_in_i
     network = {"allow": ["https://example.org/"], "methods": ["GET"]}
     bash = {"languages": ["python"], "timeout_ms": 500, "network": network}
     hashes = set()
-    for block in ({}, {"bash": bash}, {"permissions": {"secrets": ["token"]}}, {"limits": {"max_tokens": 9}}, MEMORY):
+    limits, secrets = {"limits": {"max_tokens": 9_000}}, {"permissions": {"secrets": ["token"]}}
+    for block in ({}, {"bash": bash}, secrets, limits, MEMORY):
         session, ended = run(play, planner(), DONE, stages=stages(block))
         assert ended["status"] == "completed", ended["failure"]
         asked = session.payloads("role.requested")[0]

@@ -167,7 +167,7 @@ def cancelled(stage: Stage) -> None:
         host.cancel("@last")
 
 
-def planned(plan: Any) -> dict[str, Any]:
+def running(plan: Any) -> dict[str, Any]:
     """A stage that runs a plan."""
     stage = {"role": "worker", "executor": "workflow", "plan": plan, "allowed_tools": ["effects"]}
     return {"initial": "work", "stages": {"work": {**stage, "on_success": "completed", "on_failure": "failed"}}}
@@ -228,40 +228,33 @@ IN_THREE = [
     calls(("keyed", {"note": "a"}), when={"stage": "two", "turn": 1}),
     says("done", when={"persona": "worker"}),
 ]
-FAN_OUT = one_stage(
-    executor="workflow",
-    artifact="json",
-    on_failure="failed",
-    plan={
-        "apiVersion": "harness.lwir/v1",
-        "kind": "Workflow",
-        "metadata": {"name": "wide"},
-        "input": {"schema": {"type": "object"}},
-        "output": {"schema": True, "value": "{{ steps.each.output }}"},
-        "permissions": {"models": ["scripted"], "tools": []},
-        "steps": [
-            {
-                "id": "each",
-                "uses": "parallel",
-                "with": {
-                    "items": "{{ ['a', 'b'] }}",
-                    "itemKey": "{{ item }}",
-                    "maxBranches": 2,
-                    "maxConcurrency": 1,
-                    "failureMode": "all_settled",
-                },
-                "steps": [
-                    {
-                        "id": "say",
-                        "uses": "ai.generate",
-                        "with": {"model": "scripted", "prompt": "Say {{ item }}."},
-                        "output": {"mode": "text"},
-                    }
-                ],
-            }
-        ],
+
+
+def planned(*steps: Mapping[str, Any], **more: Any) -> Mapping[str, Any]:
+    """Files of a project whose one stage runs these steps."""
+    plan = {
+        "apiVersion": "harness.lwir/v1", "kind": "Workflow", "metadata": {"name": "wide"},
+        "input": {"schema": {"type": "object"}}, "output": {"schema": True, "value": "done"},
+        "permissions": {"models": ["scripted"], "tools": []}, "steps": [*steps], **more,
+    }  # fmt: skip
+    return {"stages": one_stage(executor="workflow", artifact="json", on_failure="failed", plan=plan)}
+
+
+EACH = {
+    "id": "each",
+    "uses": "parallel",
+    "with": {
+        "items": "{{ ['a', 'b'] }}", "itemKey": "{{ item }}", "maxBranches": 2, "maxConcurrency": 1,
+        "failureMode": "all_settled",
     },
-)
+    "steps": [
+        {
+            "id": "say", "uses": "ai.generate", "output": {"mode": "text"},
+            "with": {"model": "scripted", "prompt": "Say {{ item }}."},
+        }
+    ],
+}  # fmt: skip
+HOUR = {"id": "wait", "uses": "wait", "with": {"durationMs": 3_600_000}}
 CORRECTS = {"strategy": "corrective", "max_attempts": 2}
 DOUBT = then(crashed("effect.done@2:raise"), resumed())
 UNKEYED = [calls(("unkeyed", {"note": "a"})), says("done")]
@@ -350,7 +343,6 @@ PLAYS: Mapping[str, Play] = {
     "waiting-cancelled": Play([says("done")], then(run(), cancelled), "cancelled", waiting("60000 call | call")),
     "plan-registered": Play([says("done")], run(), "completed", compiling(PLAN)),
     "plan-rejected": Play([says("done")], run(), "failed", compiling('{"no": "plan"}')),
-    "fan-out": Play([says("done")], run(), "completed", {"stages": FAN_OUT}),
     "children": Play([*LEADS, worker("one"), worker("two")], run(), "completed", {"stages": lead()}),
     "children-one-failed": Play(
         [*LEADS, worker("one"), {"when": {"contains": "Do two now."}, **BREAKS}], run(), "completed", {"stages": lead()}
@@ -370,9 +362,17 @@ PLAYS: Mapping[str, Play] = {
         [*LEADS, worker("one"), worker("two")], then(run(budget={"calls": 3}), resumed(budget={"calls": 50})),
         "completed", {"stages": lead()},
     ),
-    "workflow": Play(STEPS, run(), "completed", {"stages": planned(STEPS_PLAN)}),
+    "workflow": Play(STEPS, run(), "completed", {"stages": running(STEPS_PLAN)}),
     "workflow-resumed-after-crash": Play(
-        STEPS, then(crashed("effect.done@1:raise"), resumed()), "completed", {"stages": planned(STEPS_PLAN)}
+        STEPS, then(crashed("effect.done@1:raise"), resumed()), "completed", {"stages": running(STEPS_PLAN)}
+    ),
+    "fan-out": Play([says("done")], run(), "completed", planned(EACH)),
+    "fan-out-out-of-time": Play([SLOW, says("done")], run(), "failed", planned({**EACH, "timeoutMs": 9})),
+    "plan-out-of-time": Play(
+        [says("done")],
+        then(run(), after(70, resumed())),
+        "failed",
+        planned(HOUR, limits={"timeoutMs": 60_000}),
     ),
     "budget-ended": Play(ONCE, run(budget={"calls": 1}), "active"),
     "budget-ended-cancelled": Play(ONCE, then(run(budget={"calls": 1}), cancelled), "cancelled"),

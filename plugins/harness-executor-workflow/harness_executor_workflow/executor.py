@@ -25,7 +25,7 @@ from harness_hookspecs.workflow import Workflow
 from .planning import asked, begun, checked, is_of_planning, proposed
 from .running.program import Program, program_of
 from .running.run import apply, end_of, next_asks, opened_asks, start
-from .stage import check_kept, given_to, identity_of
+from .stage import given_to, identity_of, limits_of
 
 if TYPE_CHECKING:
     from harness_hookspecs.compiler import Compiler
@@ -86,7 +86,7 @@ class WorkflowExecutor:
             raise IllegalMove(message, code="executor.unknown_request")
         program = self._program(state["version"], state["plan"])
         told = outcome.model_copy(update={"request_id": outcome.request_id.removeprefix(prefix)})
-        return {**state, "run": apply(program, state["run"], told)}
+        return {**state, "run": apply(program, state["run"], _of_run(told, prefix))}
 
     def _asked(self, state: Any) -> RoleCall | Compile:
         given = state["given"]
@@ -119,14 +119,14 @@ class WorkflowExecutor:
         stage_input = StageInput.from_wire(state["given"])
         try:
             program = self._program(version, plan)
-            check_kept(program.plan)
             given = given_to(program.plan, stage_input)
         except HarnessError as error:
             code = "workflow.invalid_plan" if isinstance(error, ValidationFailed) else error.code
             return {"prefix": prefix, "end": {"code": code, "message": f"The plan cannot be run: {error}"}}
         about = {"id": f"{stage_input.stage}.visit[{stage_input.visit_index}]", "attempt": stage_input.attempt}
         tells = bool(outcome.value.get("ownSteps"))
-        run = start(program, given, run=about, seed=f"{version}|{prefix}", tells=tells)
+        limits = limits_of(program.plan, stage_input.definition) if outcome.value.get("keepsLimits") else None
+        run = start(program, given, run=about, seed=f"{version}|{prefix}", tells=tells, limits=limits)
         return {"prefix": prefix, "plan": plan, "version": version, "run": run}
 
     def next(self, state: Any) -> tuple[Request, ...]:
@@ -169,4 +169,16 @@ def _request(name: str, ask: Mapping[str, Any]) -> Request:
     where = {"step_path": ask["path"], "visit_index": ask["visit"]}
     if ask["kind"] == "told":
         return OwnStep(request_id=name, **ask["told"], **where)
-    return RoleCall(request_id=name, role=ask["role"], task=ask["task"], **where)
+    bounds: dict[str, Any] = {key: ask[key] for key in ("limit_ms", "max_tokens") if key in ask}
+    if "within" in ask:
+        bounds["within"] = [name.removesuffix(ask["id"]) + one for one in ask["within"]]
+    return RoleCall(request_id=name, role=ask["role"], task=ask["task"], **where, **bounds)
+
+
+def _of_run(outcome: Outcome, prefix: str) -> Outcome:
+    """An outcome whose error names a timer, by the name that the run has for it."""
+    details = outcome.error.get("details") if isinstance(outcome.error, Mapping) else None
+    if not isinstance(details, Mapping) or not isinstance(details.get("timer"), str):
+        return outcome
+    error = {**outcome.error, "details": {**details, "timer": details["timer"].removeprefix(prefix)}}
+    return outcome.model_copy(update={"error": error})

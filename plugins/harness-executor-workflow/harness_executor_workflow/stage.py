@@ -1,16 +1,17 @@
-"""A stage's input goes in; the input of its plan's run, the prefix of its requests and what cannot be kept come out."""
+"""A stage's input goes in; the input of its plan's run, the prefix of its requests and the limits of it come out."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from harness_hookspecs.errors import Refused
 from harness_hookspecs.executor import StageInput
 from harness_hookspecs.workflow import Workflow
 
 from .said import NO_JSON, said_as_json
 
-__all__ = ["check_kept", "given_to", "identity_of"]
+__all__ = ["given_to", "identity_of", "limits_of"]
+
+_LIMITS: Final = ("maxStepExecutions", "maxTokens", "timeoutMs")
 
 
 def identity_of(stage_input: StageInput) -> str:
@@ -18,19 +19,11 @@ def identity_of(stage_input: StageInput) -> str:
     return f"{stage_input.stage}.visit[{stage_input.visit_index}].attempt[{stage_input.attempt}]:"
 
 
-def check_kept(plan: Workflow) -> None:
-    """Refuse what a plan asks for and nothing here keeps, before it is relied on.
-
-    Raises:
-        Refused: ``workflow.not_available``; its message names what it is and what to do instead.
-    """
-    limits = plan.limits
-    if limits is not None and limits.max_tokens is not None:
-        message = "limits.maxTokens is not counted for one run of a plan; bound the session with run.budget instead."
-        raise Refused(message, code="workflow.not_available")
-    if limits is not None and limits.timeout_ms is not None:
-        message = "limits.timeoutMs is not watched for one run of a plan; bound the session with run.budget instead."
-        raise Refused(message, code="workflow.not_available")
+def limits_of(plan: Workflow, definition: Any) -> dict[str, int]:
+    """How far a run may go: what the plan says, or the workflow that it was planned for, whichever is less."""
+    said = [{} if plan.limits is None else plan.limits.to_wire(), (definition or {}).get("limits") or {}]
+    found = {name: [one[name] for one in said if one.get(name) is not None] for name in _LIMITS}
+    return {name: min(values) for name, values in found.items() if values}
 
 
 def given_to(plan: Workflow, stage_input: StageInput) -> Any:

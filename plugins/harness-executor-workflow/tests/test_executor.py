@@ -270,8 +270,6 @@ def test_a_workflow_is_planned_for_and_run_on_what_its_input_takes_of_any_kind(
     [
         ([], "workflow.invalid_plan", "This is not a Workflow"),
         (plan(generate("a", prompt="{{ other.x }}")), "expr.unknown_root", "`other.x` is not in scope."),
-        (plan(generate("a"), limits={"maxTokens": 1}), "workflow.not_available", "limits.maxTokens is not counted"),
-        (plan(generate("a"), limits={"timeoutMs": 1}), "workflow.not_available", "limits.timeoutMs is not watched"),
         ({**TWO, "input": {"schema": {"required": ["y"]}}}, "input.schema_mismatch", "The input is not what the plan"),
     ],
 )

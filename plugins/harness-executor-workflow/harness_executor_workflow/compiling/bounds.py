@@ -43,23 +43,7 @@ def check_bounds(plan: Plan, surroundings: Surroundings) -> Iterator[PlanFinding
         yield finding("limits.too_many_executions", Place(("limits",) if mine else ()), None, message, hint)
     for ceiling in ceilings if mine is not None else ():
         yield from _above(mine, ceiling)
-    yield from _unkept(plan)
     yield from _turns(plan, surroundings.max_turns)
-
-
-def _unkept(plan: Plan) -> Iterator[PlanFinding]:
-    """What nobody counts or watches; a plan may not rely on it."""
-    said = plan.workflow.limits
-    for name, on_wire in (("max_tokens", "maxTokens"), ("timeout_ms", "timeoutMs")):
-        if getattr(said, name, None) is not None:
-            message = f"{on_wire} of a run is not kept here."
-            hint = "leave it out, and bound the session with run.budget"
-            yield finding("limits.not_kept", Place(("limits", on_wire)), None, message, hint)
-    for one in plan.all:
-        if one.uses != "code.run" and one.data.get("timeoutMs") is not None:
-            message = f"timeoutMs of {one.id} is not kept here: only a code.run step is ended by it."
-            hint = "leave it out, and bound the attempt with timeout_sec of the stage"
-            yield finding("limits.not_kept", one.place / "timeoutMs", one.id, message, hint)
 
 
 def _turns(plan: Plan, allowed: int | None) -> Iterator[PlanFinding]:

@@ -76,7 +76,6 @@ CODES: Final[Mapping[str, str]] = {
     # 11 bounds
     "limits.too_many_executions": "The plan could run more steps than a limit allows.",
     "limits.exceeded": "A limit of the plan is above that of those who let it run.",
-    "limits.not_kept": "The plan sets a limit that nothing here keeps.",
     # the sketch form
     "sketch.invalid": "A sketch is not of the form that its schema asks for.",
     # 12 definition match

@@ -18,9 +18,9 @@ from .held import hold, let_go
 from .move import Frame, Move, new_level, put, step_state, taken
 from .program import Fan
 from .steps import error_of, fail, fail_level, give_up, stop_waiting, tell
-from .tasks import evaluate, scope_of, segment
+from .tasks import ask_id, evaluate, path_of, scope_of, segment
 
-__all__ = ["branch_frame", "branch_over", "open_fan", "progress", "stop"]
+__all__ = ["branch_frame", "branch_over", "open_fan", "progress", "stop", "time_over"]
 
 
 def open_fan(move: Move, frame: Frame, step: str) -> None:
@@ -37,6 +37,10 @@ def open_fan(move: Move, frame: Frame, step: str) -> None:
     index = {key: number for number, key in enumerate(keys)}
     fan = {"items": items, "keys": keys, "index": index, "next": 0, "active": {}, "done": None, "failed": None}
     state["fan"] = move.new(fan)
+    if plan.limit_ms is not None and "limits" in move.state:
+        where = {"path": path_of(frame, plan, state["visit"]), "visit": state["visit"]}
+        limit = {"id": ask_id(frame, plan, state, ".limit"), "kind": "timer", **where, "delay_ms": plan.limit_ms}
+        state["limit"] = move.new(limit)
     move.agenda.append(("progress", frame, step))
 
 
@@ -68,6 +72,18 @@ def _has_room(move: Move, active: Mapping[str, Any]) -> bool:
 def _is_counted(frame: Frame, others: Mapping[str, Any]) -> bool:
     """Whether a branch beside these others counts: the first within another branch takes that one's place."""
     return bool(others) or not frame.within
+
+
+def time_over(move: Move, frame: Frame, step: str) -> None:
+    """Its time is over: no branch begins anything more, and it has failed when their calls have ended."""
+    state, plan = step_state(move, frame, step), frame.level.steps[step]
+    state.pop("limit", None)
+    fan = move.own(state, "fan")
+    if not fan["failed"]:
+        message = f"The branches of {step} took longer than its timeoutMs, {plan.limit_ms}."
+        fan["failed"] = {"name": "Timeout", "code": "step.timeout", "message": message}
+        _stop_branches(move, frame, step)
+    move.agenda.append(("progress", frame, step))
 
 
 def branch_frame(move: Move, frame: Frame, step: str, index: int) -> Frame:
@@ -143,8 +159,10 @@ def _ended(move: Move, frame: Frame, step: str, fan: dict[str, Any], plan: Fan) 
         fail_level(move, frame, step, move.state["over"])
     elif fan["failed"]:
         failed = fan["failed"]
-        step_state(move, frame, step).pop("fan")
-        fail(move, frame, step, {**error_of(failed), "message": f"A branch failed: {failed['message']}"})
+        for name in ("fan", "limit"):
+            step_state(move, frame, step).pop(name, None)
+        said = f"A branch failed: {failed['message']}" if "stepPath" in failed else failed["message"]
+        fail(move, frame, step, {**error_of(failed), "message": said})
     else:
         envelopes = taken(fan["done"], len(fan["items"]))
         if plan.by_key:

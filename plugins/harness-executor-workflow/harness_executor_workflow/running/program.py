@@ -48,6 +48,7 @@ class StepPlan(NamedTuple):
     targets: tuple[str, ...]
     output: StepOutput | None
     fan: Fan | None
+    limit_ms: int | None
 
 
 class Level(NamedTuple):
@@ -153,6 +154,7 @@ def _step(step: Step, rules: Rules, roots: Sequence[str]) -> StepPlan:
         targets=targets_of(step),
         output=step.output if isinstance(step, WaitStep) else None,
         fan=_fan(step, rules, roots) if isinstance(step, ParallelStep) else None,
+        limit_ms=wire.get("timeoutMs") if step.uses != "code.run" else None,  # which its engine keeps
     )
 
 

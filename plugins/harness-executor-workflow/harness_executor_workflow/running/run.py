@@ -15,8 +15,9 @@ from harness_hookspecs.errors import HarnessError, IllegalMove, ValidationFailed
 from harness_hookspecs.executor import Outcome
 from harness_hookspecs.kit.json_schema import best_fault, compiled_schema
 
-from .fan import branch_frame, branch_over, open_fan, progress, stop
+from .fan import branch_frame, branch_over, open_fan, progress, stop, time_over
 from .flow import back_to, looked_at, verdict, visit_again
+from .limits import LIMIT, begin_limit, stop_run
 from .move import Frame, Move, new_level, step_state
 from .program import Level, Program
 from .steps import begin, error_of, fail_level, heard, skip
@@ -26,7 +27,13 @@ __all__ = ["apply", "end_of", "next_asks", "opened_asks", "start"]
 
 
 def start(
-    program: Program, given: Any, *, run: Mapping[str, Any], seed: str, tells: bool = False
+    program: Program,
+    given: Any,
+    *,
+    run: Mapping[str, Any],
+    seed: str,
+    tells: bool = False,
+    limits: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """The state in which the first steps are open, or the end if the input is not what the plan takes.
 
@@ -36,15 +43,18 @@ def start(
         run: What expressions read as ``run``: ``id`` and ``attempt``.
         seed: Decides what would else be chance.
         tells: Whether who runs it is told when a step of the runtime's own begins and ends.
+        limits: How far it may go, by their names in the plan; ``None`` where who runs it keeps none.
     """
     state = {"input": given, "run": dict(run), "seed": seed, "calls": 0, "over": None, "result": None, "end": None}
     state |= {"tells": True} if tells else {}
+    state |= {"limits": dict(limits)} if limits is not None else {}
     move = Move(program, {**state, "branches": 0, "root": None, "last": None, "opened": []})
     fault = best_fault(compiled_schema(program.plan.input.schema_), given)
     if fault is not None:
         message = f"The input is not what the plan takes: {fault.message} (at {fault.pointer or 'its top'})"
         move.state["end"] = {"error": {"code": "input.schema_mismatch", "message": message}}
         return move.state
+    begin_limit(move)
     _enter(move, "root", program.root)
     return _moved(move)
 
@@ -56,11 +66,20 @@ def apply(program: Program, state: Mapping[str, Any], outcome: Outcome) -> dict[
         IllegalMove: ``executor.unknown_request`` for an outcome of something that was not asked.
     """
     move = Move(program, state)
+    if outcome.request_id == LIMIT and "limit" in state:
+        if state["result"] is None and state["end"] is None:
+            stop_run(move, _frame(move, "root"), "limits.timeout")
+            return _moved(move)
+        return {**state, "opened": []}
     found = None if state["end"] is not None else _asked(move, outcome.request_id)
     if found is None:
         _known(program, outcome.request_id)
         return {**state, "opened": []}
     frame, step = found
+    if frame.state["steps"][step].get("limit", {}).get("id") == outcome.request_id:
+        time_over(move, frame, step)
+        return _moved(move)
+    _beyond(move, outcome)
     heard(move, frame, step, outcome.value if outcome.ok else None, None if outcome.ok else error_of(outcome.error))
     return _moved(move)
 
@@ -69,7 +88,8 @@ def next_asks(program: Program, state: Mapping[str, Any]) -> tuple[dict[str, Any
     """Everything that is open: dicts with ``id``, ``kind`` (call, fix, timer, event, told), ``path``, ``visit`` ..."""
     if state["end"] is not None:
         return ()
-    return tuple(ask for name in ("root", "last") if state[name] for ask in _open(state[name]))
+    limit = [state["limit"]] if "limit" in state and state["result"] is None else []
+    return (*limit, *(ask for name in ("root", "last") if state[name] for ask in _open(state[name])))
 
 
 def opened_asks(state: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -91,6 +111,8 @@ def _open(level: Mapping[str, Any], counts: Callable[[Any], bool] = lambda part:
         state = level["steps"][step]
         if not counts(state):
             continue
+        if "limit" in state and counts(state["limit"]):
+            yield state["limit"]
         if "fan" in state:
             for branch in state["fan"]["active"].values():
                 yield from _open(branch, counts)
@@ -161,7 +183,24 @@ def _result(move: Move, root: Frame) -> dict[str, Any]:
     return {"output": value}
 
 
+def _beyond(move: Move, outcome: Outcome) -> None:
+    """A call that was ended since a limit is reached: what it is part of is over, whichever of both is heard first."""
+    error = outcome.error if isinstance(outcome.error, Mapping) else {}
+    timer = (error.get("details") or {}).get("timer")
+    if move.state["result"] is not None or "limits" not in move.state:
+        return
+    if error.get("code") == "limits.max_tokens":
+        stop_run(move, _frame(move, "root"), "limits.max_tokens", f": {error['message']}")
+    elif error.get("code") == "limits.timeout" and timer == LIMIT:
+        stop_run(move, _frame(move, "root"), "limits.timeout")
+    elif error.get("code") == "limits.timeout" and isinstance(timer, str) and (found := _asked(move, timer)):
+        time_over(move, *found)
+    _work(move)  # before the call is heard, or its step would try again
+
+
 def _told(failed: Mapping[str, Any]) -> str:
+    if "stepPath" not in failed:  # no step is to blame
+        return str(failed["message"])
     where = f"Step {failed['stepPath']} (visit {failed['visitIndex']}, attempt {failed['attempt']})"
     return f"{where} failed: {failed['message']}"
 
@@ -236,7 +275,8 @@ def _asked(move: Move, request_id: str) -> tuple[Frame, str] | None:
             return None
         frame = branch_frame(move, frame, one.step, index)
     state = frame.state["steps"].get(way[-1].step, {})
-    return (frame, way[-1].step) if state.get("ask", {}).get("id") == request_id else None
+    asks = (state[name]["id"] for name in ("ask", "limit") if name in state)
+    return (frame, way[-1].step) if request_id in asks else None
 
 
 def _known(program: Program, request_id: str) -> None:

@@ -10,13 +10,14 @@ from harness_hookspecs.kit.json_schema import best_fault, compiled_schema
 from harness_hookspecs.workflow import StepOutput
 
 from .held import hold
+from .limits import bounds_of, max_calls
 from .move import Frame, Move, step_state
 from .program import StepPlan
 from .tasks import ROLES, ask_id, delay_of, fix_task, path_of, step_task, with_feedback
 
 __all__ = ["begin", "complete", "error_of", "fail", "fail_level", "give_up", "heard", "skip", "stop_waiting", "tell"]
 
-_PASSING: Final = ("ask", "task", "fan", "fix", "attempt")
+_PASSING: Final = ("ask", "limit", "task", "fan", "fix", "attempt")
 """What is kept of a step only while it is under way."""
 
 
@@ -173,6 +174,7 @@ def tell(move: Move, frame: Frame, step: str, **told: Any) -> None:
     """Have it recorded that a step of the runtime's own has begun, or what it gives; it goes on when that is heard."""
     plan, state = frame.level.steps[step], step_state(move, frame, step)
     state.pop("fan", None)
+    state.pop("limit", None)
     said = {"step_id": plan.id, "uses": plan.uses, "attempt": state["attempt"], **told}
     if move.state.get("tells"):
         state["ask"] = move.new(_ask(frame, plan, state, f".{told['event']}", kind="told", told=said))
@@ -190,14 +192,15 @@ def _went_on(move: Move, frame: Frame, step: str, told: Mapping[str, Any]) -> No
 
 def _call(move: Move, frame: Frame, step: str, tail: str, **asked: Any) -> None:
     """Ask for a role call, unless the run has had all that its plan allows; its last step is not counted."""
-    plan, state, limit = frame.level.steps[step], step_state(move, frame, step), move.program.max_calls
+    plan, state, limit = frame.level.steps[step], step_state(move, frame, step), max_calls(move)
     if limit is not None and move.state["calls"] >= limit and move.state["result"] is None:
         message = f"The run has made {limit} calls, which is limits.maxStepExecutions of its plan."
         move.state["over"] = {"code": "limits.max_step_executions", "message": message}
         fail_level(move, frame, step, move.state["over"])
         return
     move.state["calls"] += 1
-    state["ask"] = move.new(_ask(frame, plan, state, tail, **asked))
+    bounds = bounds_of(move, frame, plan.limit_ms if asked["kind"] == "call" else None)
+    state["ask"] = move.new(_ask(frame, plan, state, tail, **asked, **bounds))
 
 
 def _ask(frame: Frame, plan: StepPlan, state: Mapping[str, Any], tail: str, **asked: Any) -> dict[str, Any]:
