@@ -13,6 +13,7 @@ from .documents import Document
 
 __all__ = [
     "DOCUMENTS",
+    "Delivery",
     "Event",
     "Replay",
     "Session",
@@ -41,9 +42,10 @@ class SessionUsage(Document):
 class Waiting(Document):
     """One thing a session waits for."""
 
-    kind: str = Field(description="approval, budget, in_doubt, child, timer or task.")
+    kind: str = Field(description="approval, budget, in_doubt, child, timer, event or task.")
     id: str = Field(description="Which one.")
     until: str | None = Field(description="When it ends by itself.")
+    name: str | None = Field(None, description="Of an event: what its plan calls it; of nothing else there.")
 
 
 class Failure(Document):
@@ -115,6 +117,17 @@ class Tree(Document):
     schema_: Literal["harness.tree/1"] = Field(alias="schema")
     session_id: str = Field(description="The session.")
     items: list[Branch] = Field(description="The oldest ancestor, then each session before those that come from it.")
+
+
+class Delivery(Document):
+    """What was delivered to a session from outside."""
+
+    schema_: Literal["harness.delivery/1"] = Field(alias="schema")
+    session_id: str = Field(description="The session.")
+    name: str = Field(description="What its plan calls it.")
+    delivery_id: str = Field(description="Its own id: under it it counts once.")
+    repeated: bool = Field(description="Whether it had been delivered before; then nothing has changed.")
+    waited_for: bool = Field(description="Whether a step waits for it now; else it is kept for one that may.")
 
 
 class Event(Document):
@@ -233,6 +246,7 @@ DOCUMENTS: tuple[type[Document], ...] = (
     Session,
     Sessions,
     Tree,
+    Delivery,
     Event,
     Trace,
     Verify,

@@ -101,6 +101,7 @@ def next_commands(document: Mapping[str, Any], beside: Beside = Beside()) -> lis
     if status == "cancelled":
         return [f"harness events {name}"]
     found = [command for waiting in document["waiting"] for command in _settle(waiting, name, beside.reached)]
+    found = [*dict.fromkeys(found)]  # several steps may wait for one event
     kinds = {waiting["kind"] for waiting in document["waiting"]}
     if "child" in kinds:  # what it waits for in turn
         found += [*_settle_below(beside.below), f"harness sessions tree {name}"]
@@ -148,6 +149,8 @@ def _settle(waiting: Mapping[str, Any], name: str, reached: Mapping[str, Any] | 
     if kind == "in_doubt":
         settle = f"harness approvals settle {short(what)}"
         return [f"{settle} --happened", f"{settle} --never-happened"]
+    if kind == "event":
+        return [f"harness sessions deliver {name} {waiting['name']} --data JSON"]
     if kind == "budget":
         total, said = _more(reached)
         return [f"harness resume {name} --budget {what}={total}  # {said}"]
@@ -190,12 +193,15 @@ def _below_lines(below: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def waits_text(waiting: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a session waits for, a text each; of very many the first ones."""
-    said = [
-        f"{one['kind']} until {moment(one['until'])}" if one["until"] else f"{one['kind']} {short(one['id'])}"
-        for one in waiting[:_MAX_WAITS]
-    ]
+    said = [_wait_text(one) for one in waiting[:_MAX_WAITS]]
     more = len(waiting) - len(said)
     return [*said, f"{more} more"] if more else said
+
+
+def _wait_text(waiting: Mapping[str, Any]) -> str:
+    what = waiting["name"] if waiting["kind"] == "event" else "" if waiting["until"] else short(waiting["id"])
+    until = f"until {moment(waiting['until'])}" if waiting["until"] else ""
+    return " ".join(filter(None, (waiting["kind"], what, until)))
 
 
 def _more(reached: Mapping[str, Any] | None) -> tuple[str, str]:
@@ -247,7 +253,7 @@ def session_text(
 
 def _waits(waiting: Mapping[str, Any]) -> str:
     until = f", until {waiting['until']}" if waiting["until"] else ""
-    return f"{waiting['kind']} {waiting['id']}{until}"
+    return f"{waiting['kind']} {waiting.get('name') or waiting['id']}{until}"
 
 
 def tokens_text(usage: Mapping[str, Any]) -> str:

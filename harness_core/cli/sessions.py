@@ -9,6 +9,7 @@ import click
 
 from harness_hookspecs.kit.paths import encode_path
 
+from .deliver import deliver
 from .diff_text import diff_text
 from .gc import gc
 from .hosting import budget_of, open_host, recorded_flags, settings_of
@@ -36,6 +37,7 @@ def sessions() -> None:
 
 
 sessions.add_command(gc)
+sessions.add_command(deliver)
 
 
 @sessions.command("list")

@@ -7,25 +7,26 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from harness_hookspecs.errors import HarnessError
-from harness_hookspecs.executor import Compile, Fail, Finish, OwnStep, Request, RoleCall, Timer
+from harness_hookspecs.executor import Compile, ExternalEvent, Fail, Finish, OwnStep, Request, RoleCall, Timer
 from harness_hookspecs.kit.canonical import canonical
 
 from .commands import Advance
 from .definition import Definition
+from .externals import hand_over
 from .facts import Decision, Fact, derive
 from .guard import guarded
 from .own_steps import OWN_STEP, own_step
 from .state import OpenRequest, SessionState, Visit
 
-__all__ = ["ASKED", "ASKED_OF_WORLD", "ENDING", "REQUESTED", "End", "ask", "ask_beside"]
+__all__ = ["ASKED", "ASKED_OF_WORLD", "ENDING", "REQUESTED", "End", "ask", "ask_beside", "deliver"]
 
 ASKED = Decision(reply="the executor asks for nothing more until another of its calls has ended")
 ENDING = Decision(reply="the executor is at its end, and others of its calls are under way")
 
-REQUESTED = frozenset({"role.requested", "timer.requested", "compile.requested", *OWN_STEP})
+REQUESTED = frozenset({"role.requested", "timer.requested", "external.requested", "compile.requested", *OWN_STEP})
 """What an executor's requests are in the log; no decision holds the steps of roles."""
 
-ASKED_OF_WORLD = frozenset({"role", "timer", "compile", "child"})
+ASKED_OF_WORLD = frozenset({"role", "timer", "external", "compile", "child"})
 """Kinds of open requests beside which more may be asked for."""
 
 End = Finish | HarnessError
@@ -49,8 +50,8 @@ def ask(state: SessionState, definition: Definition, visit: Visit, executor_stat
 def ask_beside(state: SessionState, definition: Definition, command: Advance, executor_state: Any) -> Decision:
     """Ask for what follows from what has ended while other things are open: no branch waits for a slow one (I-22).
 
-    Its end and its errors are met when nothing of it is under way any more, so that each call keeps its result. Timers
-    alone hold up no end: they are cancelled.
+    Its end and its errors are met when nothing of it is under way any more, so that each call keeps its result. What is
+    only waited for, by the clock or from outside, holds up no end: it is cancelled.
     """
     visit = state.visit
     assert visit is not None
@@ -68,15 +69,31 @@ def ask_beside(state: SessionState, definition: Definition, command: Advance, ex
 
 
 def _let_go(state: SessionState, reason: str) -> Decision:
-    """The timers end where nothing else is open."""
-    if len(state.timers) < len(state.open):
+    """Timers, and waits for what comes from outside, end where nothing else is open."""
+    if len(state.timers) + len(state.externals) < len(state.open):
         return ENDING
-    return Decision(tuple(_cancelled(one, reason) for one in state.timers.values()))
+    return Decision(tuple(_cancelled(one, reason) for one in state.open.values()))
 
 
-def _cancelled(timer: OpenRequest, reason: str) -> Fact:
-    refs = {"stage_visit_id": timer.payload["visit_id"]}
-    return Fact("timer.cancelled", {"effect_id": timer.effect_id, "reason": reason}, refs)
+def _cancelled(waited: OpenRequest, reason: str) -> Fact:
+    refs = {"stage_visit_id": waited.payload["visit_id"]}
+    return Fact(f"{waited.kind}.cancelled", {"effect_id": waited.effect_id, "reason": reason}, refs)
+
+
+def deliver(state: SessionState, definition: Definition, visit: Visit, executor_state: Any) -> Decision:
+    """Hand over what was delivered from outside, where the executor has asked for all that it wants; ``ASKED`` where
+    nothing can be.
+
+    An executor says of no request that it wants it no more. So it is asked for all of them before one gets something
+    that another wait might need.
+    """
+
+    def still_asked() -> set[str]:
+        requests = _said(definition, visit, executor_state)
+        named = () if isinstance(requests, HarnessError) else requests
+        return {one.request_id for one in named if not isinstance(one, Finish | Fail)}
+
+    return hand_over(state, still_asked) or ASKED
 
 
 def _said(definition: Definition, visit: Visit, executor_state: Any) -> tuple[Request, ...] | HarnessError:
@@ -148,8 +165,15 @@ def _timer(state: SessionState, visit: Visit, request: Timer) -> _Asked:
     return _Asked(Fact("timer.requested", payload, {"stage_visit_id": visit.visit_id}))
 
 
+def _external(state: SessionState, visit: Visit, request: ExternalEvent) -> _Asked:
+    payload = {**_intent(state, visit, request, "external", "pure"), "name": request.name}
+    if request.limit_ms is not None:
+        payload["limit_ms"] = request.limit_ms
+    return _Asked(Fact("external.requested", payload, {"stage_visit_id": visit.visit_id}))
+
+
 def _intent(
-    state: SessionState, visit: Visit, request: Timer | Compile, kind: str, effect_class: str
+    state: SessionState, visit: Visit, request: Timer | ExternalEvent | Compile, kind: str, effect_class: str
 ) -> dict[str, Any]:
     return {
         "effect_id": derive("eff", state.session_id, visit.visit_id, visit.attempt, kind, request.request_id),
@@ -177,5 +201,6 @@ _ASK: dict[type, Callable[[SessionState, Visit, Any], _Asked]] = {
     OwnStep: lambda state, visit, request: _Asked(*own_step(state, visit, request)),
     RoleCall: _role_call,
     Timer: _timer,
+    ExternalEvent: _external,
     Compile: _compile,
 }

@@ -69,6 +69,12 @@ def _command(state: SessionState, fact: Fact) -> str | None:
     return state.causes.status_id if doubt is None or request is None else request.calls_of.get(doubt["call_id"])
 
 
+def _delivered(state: SessionState, fact: Fact) -> str | None:
+    """What comes from outside follows from its delivery, which may be older than that somebody waits for it."""
+    kept = state.kept.get(fact.payload["name"], ())
+    return next((one["event_id"] for one in kept if one["delivery_id"] == fact.payload["delivery_id"]), None)
+
+
 def _requested(state: SessionState, fact: Fact) -> str | None:
     request = state.open.get(fact.payload["effect_id"])
     return None if request is None else request.event_id
@@ -162,7 +168,9 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("transition.taken", "retry.scheduled"), _moved),
     **dict.fromkeys(("artifact.proposed", "artifact.accepted", "artifact.rejected"), _moved),
     **dict.fromkeys(("context.requested", "validation.requested", "role.requested"), _moved),
-    **dict.fromkeys(("timer.requested", "compile.requested"), _moved),
+    **dict.fromkeys(("timer.requested", "external.requested", "compile.requested"), _moved),
+    **dict.fromkeys(("external.timed_out", "external.cancelled"), _requested),
+    "external.delivered": _delivered,
     **dict.fromkeys(("context.assembled", "context.failed", "role.returned", "role.failed"), _requested),
     **dict.fromkeys(("validation.passed", "validation.failed", "validation.errored"), _requested),
     **dict.fromkeys(("timer.elapsed", "timer.cancelled", "compile.failed", "workflow.version_registered"), _requested),
@@ -285,6 +293,7 @@ KEEP: dict[str, Keep] = {
     **dict.fromkeys(("context.assembled", "context.failed", "role.returned", "role.failed"), _keep_moved),
     **dict.fromkeys(("validation.passed", "validation.failed", "validation.errored"), _keep_moved),
     **dict.fromkeys(("timer.elapsed", "timer.cancelled", "compile.failed"), _keep_moved),
+    **dict.fromkeys(("external.delivered", "external.timed_out", "external.cancelled"), _keep_moved),
     "workflow.version_registered": _keep_moved,
     **dict.fromkeys((f"approval.{end}" for end in ("granted", "denied", "bypassed")), _keep_decided),
     **dict.fromkeys((f"approval.{end}" for end in ("expired", "superseded")), _keep_decided),

@@ -69,7 +69,7 @@ class Migrate:
 class Received:
     """A command of the durable inbox, from this process or another one; kind and body are as they were posted.
 
-    Kinds that do something: pause, cancel, answer, steer, raise_budget, settle.
+    Kinds that do something: pause, cancel, answer, steer, raise_budget, settle, event.
     """
 
     command_id: str
@@ -187,7 +187,7 @@ class ChildShort:
 
 @attrs.frozen
 class TimersElapsed:
-    """These timers are due, the longest due first."""
+    """These timers are due, or limits of waiting for an event, the longest due first."""
 
     effect_ids: tuple[str, ...]
 

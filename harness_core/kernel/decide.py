@@ -32,6 +32,7 @@ from .commands import (
     Validated,
 )
 from .definition import Definition
+from .externals import times_out
 from .facts import Decision, Fact, derive
 from .inbox import goes_on, received
 from .limits import exhausted_by
@@ -42,6 +43,7 @@ from .state import Approval, OpenRequest, SessionState
 __all__ = ["decide"]
 
 NOTHING = Decision()
+_WAITS_END = {"timer": "timer.elapsed", "external": "external.timed_out"}
 
 
 def decide(command: Command, state: SessionState, definition: Definition) -> Decision:
@@ -227,11 +229,13 @@ def _timers_elapsed(command: TimersElapsed, state: SessionState, definition: Def
     """One that has ended by now says nothing, nor does any while the session stops: it is due when that goes on."""
     if state.pausing or state.cancelling or state.status == "paused":
         return NOTHING
-    due = [timer for one in dict.fromkeys(command.effect_ids) if (timer := state.timers.get(one)) is not None]
+    due = [found for one in dict.fromkeys(command.effect_ids) if (found := state.open.get(one)) is not None]
+    ends = [(_WAITS_END.get(one.kind), one) for one in due if one.kind != "external" or times_out(state, one)]
     return Decision(
         tuple(
-            Fact("timer.elapsed", {"effect_id": one.effect_id}, {"stage_visit_id": one.payload["visit_id"]})
-            for one in due
+            Fact(end, {"effect_id": one.effect_id}, {"stage_visit_id": one.payload["visit_id"]})
+            for end, one in ends
+            if end is not None
         )
     )
 

@@ -10,8 +10,10 @@ from harness_hookspecs.events import EVENTS
 from .causes import KEEP
 from .children import CHILDREN
 from .compiling import COMPILING, changes_accepted
+from .externals import EXTERNALS
 from .facts import Event
 from .forking import inherit
+from .inbox import command_received
 from .own_steps import OWN_STEPS
 from .spending import BUDGET
 from .state import MIGRATED, PLUGIN_KEY, Approval, Failure, OpenRequest, SessionState, Visit
@@ -25,7 +27,9 @@ HANDLERS: dict[str, Handler] = {
     **BUDGET,
     **CHILDREN,
     **COMPILING,
+    **EXTERNALS,
     **OWN_STEPS,
+    "command.received": command_received,
     "timer.requested": timer_requested,
     "timer.elapsed": timer_elapsed,
     "timer.cancelled": timer_cancelled,
@@ -108,19 +112,10 @@ def _failed(state: SessionState, event: Event) -> None:
 
 def _close(state: SessionState) -> None:
     of_calls = (state.role_calls, state.timers, state.children, state.child_ends, state.reserved, state.questions)
-    for held in (state.open, *of_calls):
+    for held in (state.open, state.externals, state.kept, *of_calls):
         held.clear()
     state.usage.lose()
     state.cancelling = state.pausing = None
-
-
-@_on("command.received")
-def _command(state: SessionState, event: Event) -> None:
-    state.commands.add(event.payload["command_id"])
-    if event.payload["kind"] == "cancel" and not state.final:
-        state.cancelling = str((event.payload.get("body") or {}).get("reason") or "cancelled")
-    if event.payload["kind"] == "pause" and state.status == "active":
-        state.pausing = str((event.payload.get("body") or {}).get("reason") or "operator")
 
 
 @_on("config.migrated")

@@ -1,4 +1,4 @@
-"""A command of the durable inbox and the state in, its ``command.received`` and what it does out."""
+"""A command of the durable inbox and the state in, its ``command.received``, what it does and its fold out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .commands import Received
-from .facts import Decision, Fact
+from .externals import DELIVERY, delivery, keep
+from .facts import Decision, Event, Fact
 from .state import Approval, SessionState
 
-__all__ = ["fits_answer", "flaw", "goes_on", "is_command", "received"]
+__all__ = ["command_received", "fits_answer", "flaw", "goes_on", "is_command", "received"]
 
 
 def received(command: Received, state: SessionState) -> Decision:
@@ -20,6 +21,9 @@ def received(command: Received, state: SessionState) -> Decision:
     if command.command_id in state.commands:
         return Decision(reply="already")
     body = dict(command.body) if isinstance(command.body, Mapping) else {}
+    blobs: dict[str, bytes] = {}
+    if command.kind == DELIVERY and is_command(DELIVERY, body) and not state.final:
+        body, blobs = delivery(body)
     fact = Fact(
         "command.received",
         {"command_id": command.command_id, "kind": str(command.kind), "body": body},
@@ -27,7 +31,19 @@ def received(command: Received, state: SessionState) -> Decision:
         key=command.command_id,
     )
     more, reply = _effect(command.kind, body, state)
-    return Decision((fact, *more), taken={command.command_id: 0}, reply=reply)
+    return Decision((fact, *more), blobs, taken={command.command_id: 0}, reply=reply)
+
+
+def command_received(state: SessionState, event: Event) -> None:
+    """Fold a command; what it does beyond that are events of its own."""
+    payload, body = event.payload, event.payload.get("body") or {}
+    state.commands.add(payload["command_id"])
+    if payload["kind"] == "cancel" and not state.final:
+        state.cancelling = str(body.get("reason") or "cancelled")
+    if payload["kind"] == "pause" and state.status == "active":
+        state.pausing = str(body.get("reason") or "operator")
+    if payload["kind"] == DELIVERY and not state.final and is_command(DELIVERY, body):
+        keep(state, event)
 
 
 Effect = tuple[tuple[Fact, ...], Any]
@@ -67,7 +83,7 @@ def fits_answer(kind: Any, body: Any, approval_id: str, digest: str) -> bool:
 
 
 def _by_the_fold(body: Any, state: SessionState) -> Effect:
-    return (), None  # evolve sets the flag, advance winds down
+    return (), None  # evolve sets the flag or keeps what was delivered; advance winds down, or hands it over
 
 
 def _answer(body: Any, state: SessionState) -> Effect:
@@ -141,11 +157,16 @@ _KINDS: dict[str, Callable[[Any, SessionState], Effect]] = {
     "steer": _steer,
     "raise_budget": _raise_budget,
     "settle": _settle,
+    DELIVERY: _by_the_fold,
 }
 
 
 def _text(value: Any) -> bool:
     return isinstance(value, str)
+
+
+def _named(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _text_if_any(value: Any) -> bool:
@@ -182,4 +203,5 @@ _FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "by": _text,
         "kind": _one_of("person", "policy", "probe"),
     },
+    DELIVERY: {"name": _named, "by": _text},
 }

@@ -24,7 +24,7 @@ def react(state: SessionState, after: int = 0) -> list[Effect]:
     """Every effect that may run; none while the session is final, paused or about to be.
 
     An approval is asked about once; when nobody answered it is awaited, and asked about again on resume only. A timer
-    is waited for by who owns the session, and is no effect.
+    is waited for by who owns the session, what comes from outside by the inbox: neither is an effect.
 
     Args:
         state: Read only.

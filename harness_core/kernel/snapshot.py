@@ -25,7 +25,7 @@ def snapshot_of(state: SessionState) -> bytes:
     document = attrs.asdict(state)
     document["pending"] = [*state.pending]
     document["role_calls"] = {name: one.effect_id for name, one in state.role_calls.items()}
-    document["timers"] = [*state.timers]
+    document["timers"], document["externals"] = [*state.timers], [*state.externals]
     document["children"] = [*state.children]
     document["commands"] = sorted(state.commands)
     return dumps(document)
@@ -46,6 +46,7 @@ def state_of(snapshot: bytes) -> SessionState:
         "open": requests,
         "role_calls": {name: requests[effect_id] for name, effect_id in found["role_calls"].items()},  # the same ones
         "timers": {effect_id: requests[effect_id] for effect_id in found["timers"]},
+        "externals": {effect_id: requests[effect_id] for effect_id in found["externals"]},
         "children": {effect_id: requests[effect_id] for effect_id in found["children"]},
         "approvals": approvals,
         "pending": {name: approvals[name] for name in found["pending"]},  # and here: an end is told to one of both

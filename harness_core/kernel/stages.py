@@ -11,7 +11,7 @@ from harness_hookspecs.executor import Finish
 from harness_hookspecs.kit.canonical import canonical, digest
 
 from .approvals import artifact_digest
-from .asking import ASKED_OF_WORLD, ask, ask_beside
+from .asking import ASKED, ASKED_OF_WORLD, ask, ask_beside, deliver
 from .children import begin_children
 from .commands import Advance
 from .definition import Definition, StagePlan
@@ -57,8 +57,10 @@ def _go_on(
         return begun
     waiting = next((one for one in state.open.values() if one.payload.get("visit_id") == visit.visit_id), None)
     if waiting is not None:
-        beside = waiting.kind in ASKED_OF_WORLD
-        return ask_beside(state, definition, command, executor_state) if beside else NOTHING
+        if waiting.kind not in ASKED_OF_WORLD:
+            return NOTHING
+        found = ask_beside(state, definition, command, executor_state)
+        return deliver(state, definition, visit, executor_state) if found is ASKED and state.kept else found
     if visit.failure is not None:
         return _after_failure(state, definition, visit)
     return _next_step(state, definition, visit, executor_state)

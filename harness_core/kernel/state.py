@@ -71,7 +71,7 @@ def _finding(found: Mapping[str, Any]) -> dict[str, Any] | None:
 class OpenRequest:
     """A kernel request without its result; ``suspended`` says what a role call waits for."""
 
-    kind: str  # context, validation, role, timer, compile, child
+    kind: str  # context, validation, role, timer, external, compile, child
     effect_id: str
     payload: dict[str, Any]
     seq: int
@@ -86,7 +86,7 @@ class OpenRequest:
     calls_of: dict[str, str] = attrs.Factory(dict)  # its call, or its own start -> the latest event of that
     scope_of: dict[str, str] = attrs.Factory(dict)  # its call -> the conversation it belongs to
     last_of: dict[str, str] = attrs.Factory(dict)  # conversation -> the end of a call it goes on from
-    asked_at: str = ""  # of a timer: its delay counts from then
+    asked_at: str = ""  # of a timer, or of what comes from outside: its delay or limit counts from then
     short: dict[str, Any] | None = None  # of a child: what it lacks; it goes no further without
     grant: dict[str, float] = attrs.Factory(dict)  # of a child: what it may use up; empty before it may begin
 
@@ -254,6 +254,8 @@ class SessionState:
     open: dict[str, OpenRequest] = attrs.Factory(dict)
     role_calls: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that are role calls, by their own id
     timers: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that are timers
+    externals: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that wait for an event from outside
+    kept: dict[str, list[dict[str, str]]] = attrs.Factory(dict)  # name -> what was delivered, and nobody has had
     children: dict[str, OpenRequest] = attrs.Factory(dict)  # those of them that are child sessions
     child_ends: dict[str, dict[str, Any]] = attrs.Factory(dict)  # open role call -> its call -> how its child ended
     child_spent: dict[str, float] = attrs.Factory(dict)  # tokens and calls of children that have ended

@@ -1,4 +1,7 @@
-"""What an executor waits for by the clock: its events in, the open timers of a state and when each is due out."""
+"""What an executor waits for by the clock: its events in, the open timers of a state and when each is due out.
+
+When the limit of another wait is due is told in the same way.
+"""
 
 from __future__ import annotations
 
@@ -56,12 +59,17 @@ def seconds_left(timer: OpenRequest, now: datetime) -> float:
 
     A clock that was set back since then would say longer.
     """
-    delay: float = timer.payload["delay_ms"] / 1000
+    delay: float = _delay_ms(timer) / 1000
     return min(max(0.0, (_due(timer) - now).total_seconds()), delay)
+
+
+def _delay_ms(timer: OpenRequest) -> int:
+    delay_ms: int = timer.payload["limit_ms" if timer.kind == "external" else "delay_ms"]
+    return delay_ms
 
 
 def _due(timer: OpenRequest) -> datetime:
     try:
-        return datetime.fromisoformat(timer.asked_at) + timedelta(milliseconds=timer.payload["delay_ms"])
+        return datetime.fromisoformat(timer.asked_at) + timedelta(milliseconds=_delay_ms(timer))
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness_hookspecs.errors import ConfigError, IllegalMove, NotFound, Refused
 
-from .posting import answer_place, inbox_row, settlement_place
+from .posting import answer_place, delivery_id_of, inbox_row, settlement_place
 
 if TYPE_CHECKING:
     from harness_core.kernel.state import Approval, SessionState
@@ -167,12 +167,15 @@ def post_asked(asked: Asked, state: SessionState, store: Store, redactor: Redact
     Raises:
         NotFound: The session has no such approval, or no such effect in doubt.
         Refused: ``approval.digest``: the answer is about something else than what is asked.
-        IllegalMove: ``state.final``, or ``approval.answered``: it was decided without an answer.
+        IllegalMove: ``state.final``, or ``approval.answered``: it was decided without an answer;
+            ``command.malformed``: the id of a delivery is that of another session.
     """
     if asked.kind == "answer":
         return _posted_answer(asked.body, state, store, redactor)
     if asked.kind == "settle":
         return _posted_settlement(asked.body, state, store, redactor)
+    if asked.kind == "event":
+        return _posted_delivery(asked, state, store, redactor)
     return store.post(state.session_id, asked.command_id, inbox_row(asked.kind, asked.body, redactor))
 
 
@@ -196,6 +199,19 @@ def _posted_settlement(body: Mapping[str, Any], state: SessionState, store: Stor
     if stands is None:
         raise NotFound(f"no effect {effect_id} is in doubt", code="effect.not_found")
     return stands
+
+
+def _posted_delivery(asked: Asked, state: SessionState, store: Store, redactor: Redactor) -> Posted:
+    """A delivery as from anywhere else; its id says the session, too, since an id stands for one command of all."""
+    from .awaited import awaited_in
+    from .delivering import delivered, post_delivery
+
+    before = delivery_id_of(state.session_id, "")
+    if not asked.command_id.startswith(before):
+        raise IllegalMove(f"the id of a delivery to this session is {before}ID", code="command.malformed")
+    body = asked.body
+    one = delivered(body["name"], body.get("payload"), body["by"], asked.command_id.removeprefix(before))
+    return post_delivery(one, state, awaited_in(state, store), store, redactor)
 
 
 def recordable(said: object, name: str, *, code: str) -> str:

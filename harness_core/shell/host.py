@@ -558,6 +558,46 @@ class Host:
         self._nudge(session_id)
         return freeze({**posted.body, "stands": posted.mine})  # type: ignore[no-any-return]
 
+    def deliver_event(
+        self, session_id: str, name: str, payload: Any = None, *, delivery_id: str | None = None, by: str | None = None
+    ) -> Mapping[str, Any]:
+        """Deliver what a step of a session's plan waits for, or will: its output becomes ``payload``.
+
+        A session that runs, here or elsewhere, takes it at its next look into the inbox; one that is parked takes it
+        when somebody goes on with it. Who delivers the same once more, under the id of the first time, changes nothing.
+
+        Args:
+            session_id: The session; of a child session its own.
+            name: What the plan calls the event.
+            payload: Strict JSON, at most ``MAX_EVENT_BYTES`` of it.
+            delivery_id: Tells a repetition from another event; one of its own where none is given.
+            by: Who delivers it, for the log.
+
+        Returns:
+            ``harness.delivery/1``: with ``repeated``, and ``waited_for``: whether a step waits for it now.
+
+        Raises:
+            NotFound: There is no such session; ``event.not_awaited``: no step of its plans waits for such an event.
+            ConfigError: ``config.event``, ``config.delivery_id``, ``config.by``.
+            ValidationFailed: ``validation.event``, ``validation.event_size``: nothing that a step could take.
+            Refused: ``refused.delivery``: the same id brought something else.
+            IllegalMove: ``state.final``: the session has ended.
+        """
+        from .awaited import awaited_in
+        from .delivering import delivered, delivery_document, post_delivery
+        from .posting import delivery_id_of
+        from .replaying import fold_session
+
+        found = self.find(session_id)
+        one = delivered(name, payload, person(by), self._ports.ids.uuid7() if delivery_id is None else delivery_id)
+        self._opened.learn_secrets(self.store, found)
+        state = fold_session(self.store, found)
+        repeated = self.store.posted(delivery_id_of(found, one.delivery_id)) is not None
+        post_delivery(one, state, awaited_in(state, self.store), self.store, self._opened.redactor)
+        self._nudge(found)
+        waits = any(open_one.payload["name"] == name for open_one in state.externals.values())
+        return freeze(delivery_document(one, found, repeated=repeated, waits=waits))  # type: ignore[no-any-return]
+
     def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         """Post a command ``{session, id, kind, body}`` to a session's durable inbox; returns the row that stands.
 

@@ -33,7 +33,7 @@ __all__ = ["WAITING_TYPES", "SessionMachine"]
 WAITING_TYPES = frozenset(
     {
         "harness.model.called", "harness.tool_call.started", "approval.requested", "timer.requested",
-        "child.requested", "child.granted",
+        "external.requested", "child.requested", "child.granted",
     }
 )  # fmt: skip
 """Intents that are on the disk, with all before them, before their effect starts (D-7)."""

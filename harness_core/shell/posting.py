@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .redaction import Redactor
 
-__all__ = ["Asked", "Place", "answer_place", "asked_for", "inbox_row", "said", "settlement_place"]
+__all__ = ["Asked", "Place", "answer_place", "asked_for", "delivery_id_of", "inbox_row", "said", "settlement_place"]
 
 _SUBJECTS = {"answer": "approval_id", "settle": "effect_id"}
 """Kinds of which one command counts for each thing it is about; it has the id ``KIND:THING``."""
@@ -59,11 +59,16 @@ def asked_for(command: Any) -> Asked:
     _check(kind, body)
     kind = str(kind)
     own, about = command_id.partition(":")[0], _SUBJECTS.get(kind)
-    if about is None and own in _SUBJECTS:
+    if about is None and own in (*_SUBJECTS, "event") and own != kind:
         raise _malformed(f"an id that begins with {own}: is the one of a command of kind {own}, not {kind}")
     if about is not None and command_id != f"{kind}:{body[about]}":
         raise _malformed(f"the id of a command of kind {kind} is {kind}:{body[about]}")
     return Asked(session, command_id, kind, body)
+
+
+def delivery_id_of(session_id: str, delivery_id: str) -> str:
+    """The id of the command that is a delivery: one for each session and each id that its sender gives."""
+    return f"event:{session_id}:{delivery_id}"
 
 
 def inbox_row(kind: str, body: Mapping[str, Any], redactor: Redactor) -> bytes:

@@ -41,8 +41,8 @@ from .watching import Watch
 __all__ = ["OwnedSession", "SessionWorld", "take_ownership"]
 
 _NAMED_BY_TYPE = (
-    "session.created", "stage.left", "transition.taken", "budget.settled", "timer.elapsed", "child.requested",
-    "child.granted", "child.completed", "child.failed",
+    "session.created", "stage.left", "transition.taken", "budget.settled", "timer.elapsed", "external.delivered",
+    "child.requested", "child.granted", "child.completed", "child.failed",
 )  # fmt: skip
 _REACHED_BY_TYPE = {"artifact.accepted": "artifact.stored", **{name: name for name in _NAMED_BY_TYPE}}
 _ENDINGS = frozenset({"session.completed", "session.failed", "session.cancelled"})
@@ -121,7 +121,7 @@ class OwnedSession:
 
         def folded() -> tuple[SessionState, int]:
             state = fold_on(world.store, machine)
-            self._timers.found(state.timers.values())
+            self._timers.found([*state.timers.values(), *state.externals.values()])
             return state, state.seq
 
         hooks = LoopHooks(self._perform, self._committing, self._committed, self._turned, folded)
@@ -239,7 +239,7 @@ class OwnedSession:
         it.
         """
         if not self._watched:
-            timeout_seconds = self._watch.wait_here(timeout_seconds)
+            timeout_seconds = self._watch.wait_here(timeout_seconds, self._take_inbox)
         return self.loop.wait_until(self._rests, timeout_seconds=timeout_seconds)
 
     def _rests(self, state: SessionState) -> bool:

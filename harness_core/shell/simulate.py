@@ -52,7 +52,8 @@ _OF_ROLES = frozenset(
 _OUTCOMES = frozenset(
     {
         "child.completed", "child.exhausted", "child.failed", "compile.failed", "context.assembled", "context.failed",
-        "timer.elapsed", "validation.passed", "validation.failed", "validation.errored", "workflow.version_registered",
+        "external.timed_out", "timer.elapsed", "validation.passed", "validation.failed", "validation.errored",
+        "workflow.version_registered",
     }
 )  # fmt: skip
 

@@ -19,8 +19,10 @@ from harness_core.kernel import (
     children,
     compiling,
     evolve,
+    externals,
     facts,
     forking,
+    inbox,
     snapshot,
     spending,
     state,
@@ -45,8 +47,8 @@ EVENTS_APART: Final = 2_000
 and importing what runs a session (30 ms)."""
 
 _FOLDING: Final[tuple[ModuleType, ...]] = (
-    codec, events, facts, state, causes, event, upcast, forking, spending, children, timers, compiling, evolve,
-    snapshot,
+    codec, events, facts, state, causes, event, upcast, forking, spending, children, timers, externals, inbox,
+    compiling, evolve, snapshot,
 )  # fmt: skip
 """What a state and its snapshot follow from, besides the log."""
 

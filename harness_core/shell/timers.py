@@ -1,4 +1,4 @@
-"""The timers a session asks for in, those that are due out; how long it is until the next one, for whoever waits.
+"""The timers a session asks for, and limits of waits, in, those that are due out; how long it is until the next one.
 
 No thread waits for one: whoever looks at the inbox does. What this process asked for is due by monotonic time; of what
 it found in the log, the rest by the wall clock is waited for so (I-10).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from harness_core.kernel.projections.event import payload_of
 from harness_core.kernel.state import OpenRequest, SessionState
@@ -18,9 +18,11 @@ from harness_hookspecs.store import StoredEvent
 
 __all__ = ["Timers"]
 
+_ASKED: Final = frozenset({"timer.requested", "external.requested"})
+
 
 class Timers:
-    """The open timers of one session that this process owns.
+    """The open timers of one session that this process owns, and the limits of what it waits for from outside.
 
     Args:
         ports: For the time.
@@ -39,16 +41,17 @@ class Timers:
 
     def found(self, timers: Iterable[OpenRequest]) -> None:
         """Take what the log has open: by the wall clock, and no longer than its delay."""
-        timers = list(timers)
+        timers = [one for one in timers if one.kind == "timer" or "limit_ms" in one.payload]
         if timers:  # else the clock is not looked at, nor below: most sessions have none
             now = self._ports.clock.now()
             self._add([(one.effect_id, seconds_left(one, now)) for one in timers])
 
     def committed(self, stored: Iterable[StoredEvent]) -> None:
         """Take what is asked for now."""
-        payloads = [payload_of(event) for event in stored if event.type == "timer.requested"]
-        if payloads:
-            self._add([(one["effect_id"], one["delay_ms"] / 1000) for one in payloads])
+        payloads = [payload_of(event) for event in stored if event.type in _ASKED]
+        delays = [(one["effect_id"], one.get("delay_ms", one.get("limit_ms"))) for one in payloads]
+        if timed := [(effect_id, delay_ms / 1000) for effect_id, delay_ms in delays if delay_ms is not None]:
+            self._add(timed)
 
     def _add(self, timers: list[tuple[str, float]]) -> None:
         with self._lock:
@@ -75,7 +78,7 @@ class Timers:
             while self._heap and self._heap[0][0] <= now:
                 due.append(heapq.heappop(self._heap)[2])
             self._given += due
-        open_ones = self._state().timers
+        open_ones = self._state().open
         return tuple(one for one in dict.fromkeys(due) if one in open_ones)
 
     def seconds(self) -> float | None:
@@ -87,13 +90,13 @@ class Timers:
             return max(0.0, self._heap[0][0] - self._ports.clock.monotonic()) if self._heap else None
 
     def _forget_ended(self) -> None:
-        open_ones = self._state().timers
+        open_ones = self._state().open
         while self._heap and self._heap[0][2] not in open_ones:
             self._at.pop(heapq.heappop(self._heap)[2], None)
 
     def _forget_given(self) -> None:
         """Of one that is still open the time is kept: a second look at the log does not ask the wall clock again."""
-        open_ones = self._state().timers
+        open_ones = self._state().open
         for effect_id in self._given:
             if effect_id not in open_ones:
                 self._at.pop(effect_id, None)

@@ -53,11 +53,11 @@ class Watch:
                 if woken:  # an earlier timer has come
                     forget()
                     idle, forget = self._idle()
-                self._elapse()
                 counter = self._store.change_counter()
                 if counter != seen:
                     seen = counter
                     take_inbox()
+                self._elapse()  # last: what was delivered within its limit is not too late
         except HarnessError as error:
             if not self._leave.cancelled():
                 self._loop.stop(error)
@@ -69,16 +69,22 @@ class Watch:
         flag = self._ports.wait.event()
         return flag, self._leave.on_cancel(flag.set)
 
-    def wait_here(self, timeout_seconds: float | None) -> float | None:
-        """With one thread nobody else looks: wait for the timers that are due soon; gives the time that is left."""
+    def wait_here(self, timeout_seconds: float | None, take_inbox: Callable[[], None]) -> float | None:
+        """With one thread nobody else looks: wait for the timers that are due soon; gives the time that is left.
+
+        The inbox is looked into as well while something is waited for that comes from outside.
+        """
         clock, loop, left = self._ports.clock, self._loop, timeout_seconds
         until = None if left is None else clock.monotonic() + left
         with suppress(Cancelled):
             while self._timers.keeps_here() and not loop.state.final and loop.state.status != "paused":
                 if left is not None and left <= 0:
                     break
-                seconds = self._timers.seconds() or 0.0
+                from_outside = bool(loop.state.externals)
+                seconds = min(self._timers.seconds() or 0.0, INBOX_LOOK_SECONDS if from_outside else float("inf"))
                 clock.sleep(seconds if left is None else min(seconds, left), self._leave)
+                if from_outside:
+                    take_inbox()
                 self._elapse()
                 left = None if until is None else until - clock.monotonic()
         return None if left is None else max(0.0, left)

@@ -241,6 +241,30 @@ class TimerCancelled(Value):
     reason: str
 
 
+class ExternalRequested(_Requested):
+    request_id: str
+    visit_id: str
+    attempt: Attempt
+    name: str
+    limit_ms: int | None = Field(default=None, ge=1)
+
+
+class ExternalDelivered(Value):
+    effect_id: str
+    name: str
+    delivery_id: str  # the command that brought it
+    value_ref: Digest
+
+
+class ExternalTimedOut(Value):
+    effect_id: str
+
+
+class ExternalCancelled(Value):
+    effect_id: str
+    reason: str
+
+
 class CompileRequested(_Requested):
     request_id: str
     visit_id: str
@@ -656,6 +680,10 @@ _PAYLOADS: dict[str, type[Value]] = {
     "timer.requested": TimerRequested,
     "timer.elapsed": TimerElapsed,
     "timer.cancelled": TimerCancelled,
+    "external.requested": ExternalRequested,
+    "external.delivered": ExternalDelivered,
+    "external.timed_out": ExternalTimedOut,
+    "external.cancelled": ExternalCancelled,
     "child.requested": ChildRequested,
     "child.granted": ChildGranted,
     "child.exhausted": ChildExhausted,

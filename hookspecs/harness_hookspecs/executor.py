@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # with all models of a plan, which no other executor needs
 
 __all__ = [
     "MAX_DELAY_MS",
+    "MAX_EVENT_BYTES",
     "ChildSession",
     "Compile",
     "Compiles",
@@ -124,16 +125,22 @@ class Timer(Value):
     delay_ms: int = Field(ge=0, le=MAX_DELAY_MS)
 
 
+MAX_EVENT_BYTES = 262_144
+"""As JSON a delivery brings at most so much, as the arguments of a tool."""
+
+
 class ExternalEvent(Value):
     """Ask to be told when something happens outside, by the name that a plan gives it; what it brings is the value.
 
-    Without a limit it is waited for as long as it takes; when the limit passes, the outcome is an error.
+    What was delivered under the name before is taken at once. Each delivery is given once: to the request that was open
+    first. Without a limit it is waited for as long as it takes; when the limit passes, the outcome is an error with the
+    code ``wait.timed_out``. As with a timer nothing is kept busy meanwhile, and no end waits for it.
     """
 
     kind: Literal["external_event"] = "external_event"
     request_id: str
-    name: str
-    limit_ms: int | None = Field(default=None, ge=1)
+    name: str = Field(min_length=1)
+    limit_ms: int | None = Field(default=None, ge=1, le=MAX_DELAY_MS)
 
 
 class OwnStep(Value):
@@ -214,7 +221,7 @@ class Executor(Protocol):
 
         Asked again after each outcome, while other requests are still under way: what is new is begun at once, so that
         a fast branch never waits for a slow one. An end, an error and what would be too many calls are met when nothing
-        is under way any more; timers that are open then are cancelled.
+        is under way any more; timers that are open then, and waits for what comes from outside, are cancelled.
         """
 
 
@@ -234,5 +241,5 @@ class Opens(Protocol):
         """Of ``next(state)`` what the outcome that was applied last has opened, ``Finish`` or ``Fail`` at its end.
 
         Asked once after each ``apply`` in place of ``next``, while other requests are under way. ``next`` is asked when
-        there are none, and first of all in each process.
+        there are none, first of all in each process, and before something is handed over that came from outside.
         """

@@ -529,10 +529,27 @@ class Host(Protocol):
         Returns what stands, the first settlement, with ``stands``: whether it is this one.
         """
 
+    def deliver_event(
+        self, session_id: str, name: str, payload: Any = None, *, delivery_id: str | None = None, by: str | None = None
+    ) -> Mapping[str, Any]:
+        """Deliver what a step of a session's plan waits for, or will; returns ``harness.delivery/1``.
+
+        What is delivered again under the same id counts once. A session that runs takes it at once, whoever runs it; a
+        parked one when somebody goes on with it.
+
+        Raises:
+            NotFound: There is no such session; ``event.not_awaited``: no step of its plans waits for that.
+            ConfigError: The name or the id is none.
+            ValidationFailed: The payload is no JSON, too much, or nothing that the step could take.
+            Refused: The same id brought something else.
+            IllegalMove: The session has ended.
+        """
+
     def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
         """Post a command ``{session, id, kind, body}`` to a session's durable inbox; returns the row that stands.
 
-        An answer has the id ``answer:APPROVAL`` and the digest of what is asked, a settlement the id ``settle:EFFECT``.
+        An answer has the id ``answer:APPROVAL`` and the digest of what is asked, a settlement the id ``settle:EFFECT``,
+        what is delivered (``event``) the id ``event:SESSION:ID``.
 
         Raises:
             IllegalMove: It is no such command (``command.malformed``), or its time is over.

@@ -19,6 +19,7 @@ from harness_core.cli.main import main
 from harness_hookspecs.contracts.distribution import make_distribution
 from harness_hookspecs.errors import PluginError
 from harness_hookspecs.kit.codec import dumps
+from tests.acceptance.test_workflows import plan_of, planned
 from tests.reference import one_stage, says, write_site
 
 SECRET = "correct-horse-battery"
@@ -198,6 +199,22 @@ def test_a_value_that_settles_an_effect_is_posted_without_the_secrets(
     stands = vault.host.settle(doubt["id"], "happened", value={"key": SECRET})
     assert stands["value"] == {"key": "[secret]"}
     assert SECRET.encode() not in kept(vault)
+
+
+@pytest.mark.inv("I-29")
+@pytest.mark.parametrize("built", [True, False])
+def test_what_is_delivered_from_outside_is_posted_without_the_secrets(vault: Any, play: Any, built: bool) -> None:
+    wait = {"id": "w", "uses": "wait", "with": {"event": "paid"}}
+    plan = plan_of([wait], {"text": "{{ steps.w.output }}"}, permissions={"models": ["one"], "tools": []})
+    session = play(says("unused"), models=MODELS, tools=UNPROBED, stages=planned(plan))
+    assert session.run()["failure"] is None
+    if not built:
+        session.reopen()
+    session.host.deliver_event("@last", "paid", f"it is {SECRET}", by=SECRET)
+    assert session.resume()["status"] == "completed"
+    [artifact] = session.host.artifacts("@last")
+    assert b"it is [secret]" in session.host.artifact(artifact["ref"])
+    assert SECRET.encode() not in kept(session)
 
 
 @pytest.mark.inv("I-29")

@@ -164,11 +164,6 @@ def test_a_plan_that_waits_a_little_goes_on_by_itself_and_one_that_waits_long_is
         ({"kind": "Workflow"}, "workflow.rejected", "the plan was not registered: apiVersion is missing"),
         (plan_of([generate("a", "{{ steps.b")], "x"), "workflow.rejected", "The braces are not closed."),
         (plan_of([generate("a", "x", sensitive=True)], "x"), "workflow.rejected", "a is sensitive"),
-        (
-            plan_of([{"id": "w", "uses": "wait", "with": {"event": "paid"}}], "x"),
-            "executor.not_available",
-            "this host performs no external_event request",
-        ),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_any_call(play: Any, plan: Any, code: str, said: str) -> None:

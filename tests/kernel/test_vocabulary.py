@@ -61,6 +61,7 @@ def test_every_request_is_closed_by_one_ending_of_its_own() -> None:
         "role.requested": {"role.returned", "role.failed"},
         "compile.requested": {"workflow.version_registered", "compile.failed"},
         "timer.requested": {"timer.elapsed", "timer.cancelled"},
+        "external.requested": {"external.delivered", "external.timed_out", "external.cancelled"},
         "child.requested": {"child.completed", "child.failed"},
         "validation.requested": {"validation.passed", "validation.failed", "validation.errored"},
         "approval.requested": {f"approval.{end}" for end in ("granted", "denied", "expired", "bypassed", "superseded")},

@@ -9,7 +9,7 @@ from harness_core.shell.timers import Timers
 
 def opened(state: SessionState, name: str, delay_ms: int, asked_at: str) -> OpenRequest:
     found = OpenRequest("timer", name, {"delay_ms": delay_ms}, 1, "e", asked_at=asked_at)
-    state.timers[name] = found
+    state.open[name] = state.timers[name] = found
     return found
 
 
@@ -22,6 +22,6 @@ def test_of_a_timer_that_was_due_nothing_is_kept_once_it_has_ended() -> None:
     assert timers.take_due() == ("first",)
     timers.found([first])  # the session stopped before it was told, and looks at its log again
     assert timers.take_due() == ("first",)
-    del state.timers["first"]
+    del state.open["first"], state.timers["first"]
     timers.found([opened(state, "second", 3_600_000, now)])
     assert [*timers._at] == ["second"]

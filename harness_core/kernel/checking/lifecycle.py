@@ -28,7 +28,8 @@ _AFTER_THE_END = frozenset({"command.received", "effect.ignored", "store.pruned"
 _GOING_ON = frozenset(
     {
         "approval.requested", "artifact.accepted", "artifact.proposed", "artifact.rejected", "compile.requested",
-        "child.granted", "child.requested", "context.requested",
+        "child.granted", "child.requested", "context.requested", "external.cancelled", "external.delivered",
+        "external.requested", "external.timed_out",
         "harness.model.called", "harness.tool_call.started", "retry.scheduled", "role.requested", "session.completed",
         "session.failed", "stage.entered", "stage.left", "stage.skipped", "timer.cancelled", "timer.elapsed",
         "timer.requested", "transition.taken", "validation.requested",

@@ -22,6 +22,9 @@ _ENDS = {
     "child.failed": "child",
     "timer.elapsed": "timer",
     "timer.cancelled": "timer",
+    "external.delivered": "external",
+    "external.timed_out": "external",
+    "external.cancelled": "external",
     "validation.passed": "validation",
     "validation.failed": "validation",
     "validation.errored": "validation",
@@ -41,7 +44,7 @@ class Requests:
     def __init__(self) -> None:
         self._open: dict[str, _Request] = {}
         self._ended: set[str] = set()
-        self._timers = 0  # so many of the open ones
+        self._waits = 0  # so many of the open ones are timers, or wait for what comes from outside
 
     def see(self, event: Event) -> Iterator[Broken]:
         if event.type in _ENDS:
@@ -57,15 +60,15 @@ class Requests:
         if effect_id in self._open or effect_id in self._ended:
             yield Broken("I-16", event.seq, f"{kind} {effect_id} is asked for a second time")
         self._open[effect_id] = _Request(kind, payload["visit_id"], payload)
-        self._timers += kind == "timer"
+        self._waits += kind in _WAITS
 
     def _result(self, event: Event) -> Iterator[Broken]:
         payload, kind = event.payload, _ENDS[event.type]
         effect_id = payload["effect_id"]
-        if event.type == "timer.cancelled" and len(self._open) > self._timers:
+        if event.type == "timer.cancelled" and len(self._open) > self._waits:
             yield Broken("I-21", event.seq, "a timer is cancelled while other things of its attempt are open")
         request = self._open.pop(effect_id, None)
-        self._timers -= request is not None and request.kind == "timer"
+        self._waits -= request is not None and request.kind in _WAITS
         if request is None and effect_id in self._ended:
             yield Broken("I-17", event.seq, f"{event.type} is a second result of {effect_id}")
         elif request is None:
@@ -82,12 +85,14 @@ class Requests:
             yield Broken("I-21", event.seq, f"{event.type} does not wait for what was asked for in its attempt")
 
 
-_REQUESTS = frozenset({f"{kind}.requested" for kind in ("context", "role", "compile", "timer", "validation", "child")})
+_WAITS = frozenset({"timer", "external"})
+_REQUESTS = frozenset({f"{kind}.requested" for kind in ("context", "role", "compile", "validation", "child", *_WAITS)})
 _FITS: dict[str, Callable[[Payload, Payload], bool]] = {
     "context": lambda asked, got: got.get("attempt", asked["attempt"]) == asked["attempt"],
     "role": lambda asked, got: bool(got["role_call_id"] == asked["role_call_id"]),
     "compile": lambda asked, got: True,
     "timer": lambda asked, got: True,
+    "external": lambda asked, got: bool(got.get("name", asked["name"]) == asked["name"]),
     "child": lambda asked, got: bool(got["child_id"] == asked["child_id"]),
     "validation": lambda asked, got: bool(got["level"] == asked["level"]),
 }

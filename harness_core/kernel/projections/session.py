@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
-from harness_core.kernel.state import SessionState
+from harness_core.kernel.state import OpenRequest, SessionState
 from harness_core.kernel.timers import due_at
 from harness_hookspecs.events import Category, category_of
 from harness_hookspecs.kit.canonical import digest
@@ -13,7 +13,7 @@ from harness_hookspecs.kit.canonical import digest
 __all__ = ["WRITTEN_BY", "left_amid_work", "session_document", "state_hash", "waiting_for"]
 
 WRITTEN_BY: dict[Category, tuple[str, ...]] = {
-    "lifecycle": ("status", "failure"),
+    "lifecycle": ("status", "failure", "kept"),
     "domain": ("stage", "visits", "attempt", "retries", "artifacts", "open"),
     "compression": ("open",),
     "inference": ("usage",),
@@ -60,8 +60,8 @@ def session_document(state: SessionState) -> dict[str, Any]:
 
 
 def waiting_for(state: SessionState) -> list[dict[str, Any]]:
-    """What the session waits for, each with kind and id; ``until`` is null without an expiry. Timers come in the order
-    in which they are due; a child session is waited for from its reservation on."""
+    """What the session waits for, each with kind and id, and the name of an event; ``until`` is null without an expiry.
+    Timers come in the order in which they are due; a child session is waited for from its reservation on."""
     if state.final:
         return []
     waiting = [{"kind": "approval", "id": approval_id, "until": None} for approval_id in [*state.pending]]
@@ -69,8 +69,14 @@ def waiting_for(state: SessionState) -> list[dict[str, Any]]:
     if state.exhausted is not None:
         waiting.append({"kind": "budget", "id": state.exhausted["dimension"], "until": None})
     waiting += [{"kind": "child", "id": one.payload["child_id"], "until": None} for one in [*state.children.values()]]
+    waiting += [_event(one) for one in [*state.externals.values()]]
     timers = [{"kind": "timer", "id": one.effect_id, "until": due_at(one)} for one in [*state.timers.values()]]
     return [*waiting, *sorted(timers, key=itemgetter("until"))]
+
+
+def _event(request: OpenRequest) -> dict[str, Any]:
+    until = due_at(request) if "limit_ms" in request.payload else None
+    return {"kind": "event", "id": request.effect_id, "until": until, "name": request.payload["name"]}
 
 
 def left_amid_work(state: SessionState) -> bool:
@@ -81,8 +87,8 @@ def left_amid_work(state: SessionState) -> bool:
     if state.status not in ("created", "active"):
         return False
     waited_for = {one["kind"] for one in waiting_for(state)}
-    beside_timers = len(state.open) > len(state.timers)
-    return not waited_for or (waited_for == {"timer"} and beside_timers)
+    beside_waits = len(state.open) > len(state.timers) + len(state.externals)
+    return not waited_for or (waited_for <= {"timer", "event"} and beside_waits)
 
 
 def state_hash(state: SessionState, category: Category | None = None) -> str:
@@ -97,13 +103,15 @@ def state_hash(state: SessionState, category: Category | None = None) -> str:
     hashed = _hashed(state)
     if category is not None:
         hashed["open"] = [kind for kind in hashed["open"] if category_of(f"{kind}.requested") == category]
-        hashed = {name: hashed[name] for name in WRITTEN_BY[category]}
+        hashed = {name: hashed[name] for name in WRITTEN_BY[category] if name in hashed}
     return digest(hashed)
 
 
 def _hashed(state: SessionState) -> dict[str, Any]:
     visit = state.visit
+    kept = {name: [one["value_ref"] for one in found] for name, found in state.kept.items()}
     return {
+        **({"kept": kept} if kept else {}),  # what was hashed before there were deliveries hashes the same
         "status": "active" if state.status == "paused" else state.status,
         "stage": visit.stage if visit is not None else None,
         "visits": dict(state.visits_of),

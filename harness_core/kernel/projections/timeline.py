@@ -243,6 +243,11 @@ def _own_step_done(payload: Payload, place: Place) -> Said:
     return "+", f"{place.stage}: {payload['stepPath']} is done: {ended['completed']} branches completed{failed}"
 
 
+def _external(payload: Payload, place: Place) -> Said:
+    limit = f", at most {payload['limit_ms'] / 1000:g} s" if "limit_ms" in payload else ""
+    return "?", f"{place.stage}: waits for the event {payload['name']}{limit}"
+
+
 def _taken(payload: Payload, place: Place) -> Said:
     """A rule without a condition is recorded as one that always holds."""
     why = ", by a rule without a condition" if payload["rule"] == "true" else f" because {payload['rule']}"
@@ -281,6 +286,10 @@ _LINES: dict[str, Callable[[Payload, Place], Said]] = {
     "timer.cancelled": _fixed(".", "{in}: a timer is given up: {reason}"),
     "harness.execute_step.started": _own_step,
     "harness.execute_step.succeeded": _own_step_done,
+    "external.requested": _external,
+    "external.delivered": _fixed("+", "{in}: {name} has come"),
+    "external.timed_out": _fixed("-", "{in}: an event has not come in time"),
+    "external.cancelled": _fixed(".", "{in}: an event is waited for no more: {reason}"),
     "harness.model.responded": _responded,
     "harness.model.failed": _error("model call failed"),
     "harness.tool_call.started": _tool(".", "started"),

@@ -30,6 +30,7 @@ FAILPOINTS = (
     "transition.taken",
     "budget.settled",
     "timer.elapsed",
+    "external.delivered",
     "child.requested",
     "child.granted",
     "child.completed",
