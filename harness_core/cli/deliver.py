@@ -41,7 +41,7 @@ def deliver(ctx: click.Context, /, session: str, event: str, **given: Any) -> No
     does, and is then kept for it. A session that runs takes it at once, whoever runs it; one that is parked when it is
     gone on with.
 
-    Exits: 1 the session has ended, 4 no step waits for that, 11 the id brought something else before, 14 nothing that
+    Exits: 1 the session has ended, or the id brought something else before; 4 no step waits for that; 14 nothing that
     the step could take.
     """
     payload = _payload(given["data"], given["file"])

@@ -198,6 +198,13 @@ class FanOutUse(Document):
     seconds: float = Field(description="How long these times took together.")
 
 
+class EventUse(Document):
+    """What was waited for from outside."""
+
+    asked: int = Field(description="How many events were waited for.")
+    seconds: float = Field(description="For how long any of them was.")
+
+
 class ToolUse(Document):
     """One tool."""
 
@@ -251,6 +258,7 @@ class Report(Counted):
     personas: list[PersonaUse] = Field(description="By persona.")
     models: list[ModelUse] = Field(description="By model.")
     timers: TimerUse = Field(description="Timers.")
+    events: EventUse = Field(description="Events from outside.")
     fan_outs: list[FanOutUse] = Field(description="Steps with branches, in the order in which they began first.")
     tools: list[ToolUse] = Field(description="By tool.")
     model_calls: list[ModelCall] = Field(description="Each call.")

@@ -68,6 +68,8 @@ def _shown(document: Mapping[str, Any]) -> str:
     ]
     if document["timers"]["asked"]:
         pairs += [("timers", f"{document['timers']['asked']}; open for {document['timers']['seconds']} s")]
+    if document["events"]["asked"]:
+        pairs += [("events", f"{document['events']['asked']}; waited for {document['events']['seconds']} s")]
     sections = [
         "\n".join(labelled(pair for pair in pairs if pair[0] != "unknown" or unknown)),
         _section("stage", document["stages"], "stage", extra=_attempts),

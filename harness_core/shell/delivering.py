@@ -11,7 +11,6 @@ from harness_hookspecs.errors import (
     ConfigError,
     IllegalMove,
     NotFound,
-    Refused,
     RoleError,
     ValidationFailed,
 )
@@ -74,8 +73,7 @@ def post_delivery(one: Delivery, state: SessionState, awaited: Awaited, store: S
     """Put it into the session's inbox; who brings the same once more is told what stands, also when all is over.
 
     Raises:
-        Refused: ``refused.delivery``: that id brought something else.
-        IllegalMove: ``state.final``: the session has ended.
+        IllegalMove: ``event.other_delivery``: that id brought something else; ``state.final``: the session has ended.
         NotFound: ``event.not_awaited``: no step of its plans waits for it.
         ValidationFailed: ``validation.event``: no step that waits for it could take it.
     """
@@ -89,7 +87,7 @@ def post_delivery(one: Delivery, state: SessionState, awaited: Awaited, store: S
     assert stands is not None, "a row that was posted"
     if _said(stands.body) != _said(row):
         message = f"the delivery {one.delivery_id} brought something else to this session"
-        raise Refused(message, code="refused.delivery", hint="another event needs an id of its own")
+        raise IllegalMove(message, code="event.other_delivery", hint="another event needs an id of its own")
     return stands
 
 

@@ -580,8 +580,8 @@ class Host:
             NotFound: There is no such session; ``event.not_awaited``: no step of its plans waits for such an event.
             ConfigError: ``config.event``, ``config.delivery_id``, ``config.by``.
             ValidationFailed: ``validation.event``, ``validation.event_size``: nothing that a step could take.
-            Refused: ``refused.delivery``: the same id brought something else.
-            IllegalMove: ``state.final``: the session has ended.
+            IllegalMove: ``event.other_delivery``: the same id brought something else; ``state.final``: the session has
+                ended.
         """
         from .awaited import awaited_in
         from .delivering import delivered, delivery_document, post_delivery

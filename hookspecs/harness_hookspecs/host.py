@@ -541,8 +541,7 @@ class Host(Protocol):
             NotFound: There is no such session; ``event.not_awaited``: no step of its plans waits for that.
             ConfigError: The name or the id is none.
             ValidationFailed: The payload is no JSON, too much, or nothing that the step could take.
-            Refused: The same id brought something else.
-            IllegalMove: The session has ended.
+            IllegalMove: The same id brought something else, or the session has ended.
         """
 
     def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -106,7 +106,7 @@ def test_what_is_delivered_again_under_its_id_counts_once(play: Any) -> None:
     assert session.host.deliver_event("@last", "paid", 1, delivery_id="invoice-7")["repeated"]
     with pytest.raises(HarnessError) as caught:
         session.host.deliver_event("@last", "paid", 2, delivery_id="invoice-7")
-    assert caught.value.code == "refused.delivery"
+    assert caught.value.code == "event.other_delivery"
     session.host.deliver_event("@last", "paid", 2, delivery_id="invoice-8")
     assert session.resume()["failure"] is None
     assert session.host.deliver_event("@last", "paid", 2, delivery_id="invoice-8")["repeated"]  # also when all is over

@@ -105,7 +105,7 @@ class _FanOut:
 
 class _Report:
     def __init__(self) -> None:
-        self.timers = _Timers()
+        self.timers, self.events = _Timers(), _Timers()
         self.places = Places()
         self.total = Tally()
         self.groups: dict[str, dict[tuple[Any, ...], Tally]] = {name: {} for name in _GROUPS}
@@ -146,12 +146,15 @@ class _Report:
         self.status = _STATUS[event.type]
         if self.status in _FINAL:
             self.timers.end_all(event.timestamp)
+            self.events.end_all(event.timestamp)
         if self.status == "failed" and place.visit_id and self.visits[place.visit_id].left_at is None:
             self.failed_attempts[place.visit_id, place.attempt] = event.payload["code"]
             self.visits[place.visit_id].status = "failure"
 
     def timer(self, event: Event, place: Place) -> None:
-        change = self.timers.ask if event.type == "timer.requested" else self.timers.end
+        kind, _, what = event.type.partition(".")
+        waits = self.timers if kind == "timer" else self.events
+        change = waits.ask if what == "requested" else waits.end
         change(event.payload["effect_id"], event.timestamp)
 
     # -- calls ---
@@ -265,7 +268,8 @@ class _Report:
                 {"provider": provider, "model_id": model, **tally.document()}
                 for (provider, model), tally in self.groups["models"].items()
             ],
-            "timers": self._timers(),
+            "timers": self._waits(self.timers),
+            "events": self._waits(self.events),
             "fan_outs": [
                 {"stage": stage, "step": step, **one.document()} for (stage, step), one in self.fan_outs.items()
             ],
@@ -274,9 +278,9 @@ class _Report:
             "roll_ups": self._roll_ups(),
         }
 
-    def _timers(self) -> dict[str, Any]:
-        self.timers.end_all(self.last_at)
-        return {"asked": self.timers.asked, "seconds": round(self.timers.seconds, 3)}
+    def _waits(self, waits: _Timers) -> dict[str, Any]:
+        waits.end_all(self.last_at)
+        return {"asked": waits.asked, "seconds": round(waits.seconds, 3)}
 
     def _stages(self) -> list[dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
@@ -341,6 +345,8 @@ _HANDLERS: dict[str, Callable[[_Report, Event, Place], None]] = {
     "retry.scheduled": _Report.retried,
     "stage.left": _Report.left,
     **dict.fromkeys(("timer.requested", "timer.elapsed", "timer.cancelled"), _Report.timer),
+    **dict.fromkeys(("external.requested", "external.delivered"), _Report.timer),
+    **dict.fromkeys(("external.timed_out", "external.cancelled"), _Report.timer),
     "harness.model.called": _Report.called,
     "harness.model.responded": _Report.responded,
     "harness.model.failed": _Report.failed,
