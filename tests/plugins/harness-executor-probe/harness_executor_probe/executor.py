@@ -1,17 +1,20 @@
-"""The executor ``branches``: what a stage's text says and outcomes go in, role calls and timers come out."""
+"""The executor ``branches``: what a stage's text says and outcomes go in; role calls, timers and waits come out."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from harness_hookspecs.executor import Fail, Finish, Outcome, Request, RoleCall, StageInput, Timer
+from harness_hookspecs.executor import ExternalEvent, Fail, Finish, Outcome, Request, RoleCall, StageInput, Timer
 
 __all__ = ["Branches"]
 
 
 class Branches:
-    """Branches of steps. ``S`` is ``{given, branches, had}``, plain JSON: ``had`` is what each step of each has had."""
+    """Branches of steps: ``call``, a time in ms, or ``?name`` for an event.
+
+    ``S`` is ``{given, branches, had}``, plain JSON: ``had`` is what each step of each has had.
+    """
 
     def start(self, stage_input: StageInput) -> Any:
         """Nothing has been asked yet."""
@@ -42,6 +45,8 @@ class Branches:
 
 def _request(given: Mapping[str, Any], name: str, step: str) -> Request:
     request_id = f"{given['stage']}.{given['visit_index']}.{given['attempt']}.{name}"
+    if step.startswith("?"):
+        return ExternalEvent(request_id=request_id, name=step.removeprefix("?"))
     if step != "call":
         return Timer(request_id=request_id, delay_ms=int(step))
     path = f"step_{name.replace('.', '_')}"
