@@ -255,6 +255,11 @@ def test_what_happens_in_a_step_of_a_plan_names_the_step() -> None:
     ]
 
 
+def test_a_stage_without_a_plan_is_not_named_twice() -> None:
+    log = Log().visit("draft").add("harness.tool_call.started", {"step_path": "draft"}, toolName="read")
+    assert timeline(log.events)[-1].text == "draft: read started"
+
+
 def test_a_child_session_is_named_as_people_name_sessions() -> None:
     log = Log().visit("lead").add("child.completed", child_id="01990000-0000-7000-8000-00000000beef", summary="done")
     [*_, line] = timeline(log.events)

@@ -46,7 +46,7 @@ class Timeline:
             return Line(event.seq, ".", f"{escape_line(event.type)} (unknown to this version, skipped)")
         say = _LINES.get(event.type)
         step = self._step(event)
-        at = place if step is None else attrs.evolve(place, stage=f"{place.stage}/{step}")
+        at = place if step in (None, place.stage) else attrs.evolve(place, stage=f"{place.stage}/{step}")
         said = say(self._named(event), at) if say is not None else None
         if said is None:
             return None
@@ -54,7 +54,7 @@ class Timeline:
         return Line(event.seq, mark, clip_line(escape_line(text), _TEXT_COLUMNS))
 
     def _step(self, event: Event) -> str | None:
-        """The step of a plan that it is about."""
+        """The step of a plan that it is about; a stage without one is a single step, of its own name."""
         call = event.refs.get("role_call_id", "")
         step: str | None = event.refs.get("step_path", self._steps.get(call))
         if event.type == "role.requested" and step is not None:
