@@ -139,7 +139,7 @@ def after(seconds: float, act: Callable[[Stage], None]) -> Callable[[Stage], Non
 
 
 def waiting(plan: str) -> Mapping[str, Any]:
-    """A stage that asks for role calls and timers (see harness-executor-probe)."""
+    """A stage that asks for role calls, timers and events (see harness-executor-probe)."""
     return {"stages": one_stage(executor="branches", task=plan, on_failure="failed")}
 
 
@@ -157,6 +157,17 @@ def stopped(verb: str) -> Callable[[Stage], None]:
             stage.until(host, found, "harness.tool_call.started")
             getattr(host, verb)(found)
             host.wait(found)
+
+    return act
+
+
+def delivered(*given: tuple[str, Any]) -> Callable[[Stage], None]:
+    """Deliver events to it, each twice under its id."""
+
+    def act(stage: Stage) -> None:
+        with stage.host() as host:
+            for number, (name, payload) in enumerate(given * 2):
+                host.deliver_event("@last", name, payload, delivery_id=f"d{number % len(given)}", by=BY)
 
     return act
 
@@ -341,6 +352,14 @@ PLAYS: Mapping[str, Play] = {
         [says("done")], then(run(), after(70, resumed())), "completed", waiting("60000 call | call")
     ),
     "waiting-cancelled": Play([says("done")], then(run(), cancelled), "cancelled", waiting("60000 call | call")),
+    "waiting-for-an-event": Play([says("done")], run(), "active", waiting("?paid call | call")),
+    "had-its-events": Play(
+        [says("done")],
+        then(run(), delivered(("sent", {"to": "Ann"}), ("paid", 12)), resumed()),
+        "completed",
+        waiting("?paid call ?sent | call"),
+    ),
+    "an-event-given-up": Play([BREAKS], run(), "failed", waiting("?paid | 3 call")),
     "plan-registered": Play([says("done")], run(), "completed", compiling(PLAN)),
     "plan-rejected": Play([says("done")], run(), "failed", compiling('{"no": "plan"}')),
     "children": Play([*LEADS, worker("one"), worker("two")], run(), "completed", {"stages": lead()}),

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from harness_core.kernel.checking.requests import Requests
 from harness_core.kernel.commands import PauseNow, Received, Resume, RoleFailed, RoleReturned, TimersElapsed
 from harness_core.kernel.projections.session import left_amid_work, session_document, state_hash
 from harness_core.kernel.react import react
 from harness_core.kernel.snapshot import snapshot_of, state_of
 from harness_hookspecs.executor import ExternalEvent, Fail, Finish, Outcome, Request, RoleCall, StageInput
 from harness_hookspecs.kit.canonical import canonical, digest, read_canonical
-from tests.playing import Play, definition, retry, snapshot, stage
+from tests.playing import Play, definition, event_of, retry, snapshot, stage
 
 OUT = digest("out")
 
@@ -209,6 +210,24 @@ def test_a_snapshot_has_the_very_waits_that_are_open_and_what_is_kept() -> None:
     again = state_of(snapshot_of(play.state))
     assert [*again.externals] == [*play.state.externals] and again.kept == play.state.kept
     assert all(again.open[name] is request for name, request in again.externals.items())
+
+
+@pytest.mark.inv("I-15")
+@pytest.mark.parametrize("wrong", ["", "never", "other", "twice"])
+def test_a_log_that_hands_over_what_nobody_delivered_does_not_verify(wrong: str) -> None:
+    play = begun(Waits(a="paid", b="paid"))
+    delivers(play, "paid", 1, "event:1")
+    delivers(play, "paid", 2, "event:2")
+    events = [event_of(fact, number) for number, fact in enumerate(play.facts, start=1)]
+    if wrong == "never":
+        events = [one for one in events if one.payload.get("command_id") != "event:2"]
+    changes = {"other": {"value_ref": OUT}, "twice": {"delivery_id": "event:1"}}.get(wrong, {})
+    found = [
+        one._replace(payload={**one.payload, **changes}) if one.payload.get("delivery_id") == "event:2" else one
+        for one in events
+    ]
+    rules = Requests()
+    assert [broken.invariant for event in found for broken in rules.see(event)] == (["I-15"] if wrong else [])
 
 
 # -- against a reference ---

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from harness_core.kernel.externals import DELIVERY
 from harness_core.kernel.facts import Event
+from harness_core.kernel.inbox import is_command
 
 from .history import Broken, Payload
 
@@ -44,6 +46,7 @@ class Requests:
     def __init__(self) -> None:
         self._open: dict[str, _Request] = {}
         self._ended: set[str] = set()
+        self._kept: dict[str, tuple[str, str]] = {}  # delivery -> its name and what it brought
         self._waits = 0  # so many of the open ones are timers, or wait for what comes from outside
 
     def see(self, event: Event) -> Iterator[Broken]:
@@ -53,6 +56,8 @@ class Requests:
             yield from self._joined(event)
         elif event.type in _REQUESTS:
             yield from self._requested(event)
+        elif event.type == "command.received" and event.payload["kind"] == DELIVERY:
+            self._keep(event)
 
     def _requested(self, event: Event) -> Iterator[Broken]:
         payload = event.payload
@@ -62,9 +67,16 @@ class Requests:
         self._open[effect_id] = _Request(kind, payload["visit_id"], payload)
         self._waits += kind in _WAITS
 
+    def _keep(self, event: Event) -> None:
+        body = event.payload.get("body") or {}
+        if is_command(DELIVERY, body) and "value_ref" in body:
+            self._kept[event.payload["command_id"]] = (body["name"], body["value_ref"])
+
     def _result(self, event: Event) -> Iterator[Broken]:
         payload, kind = event.payload, _ENDS[event.type]
         effect_id = payload["effect_id"]
+        if event.type == "external.delivered" and self._kept.pop(payload["delivery_id"], None) != _brought(payload):
+            yield Broken("I-15", event.seq, f"{payload['name']} is handed over without a delivery that nobody had")
         if event.type == "timer.cancelled" and len(self._open) > self._waits:
             yield Broken("I-21", event.seq, "a timer is cancelled while other things of its attempt are open")
         request = self._open.pop(effect_id, None)
@@ -83,6 +95,10 @@ class Requests:
         visit_id = event.refs.get("stage_visit_id")
         if any(request.visit_id == visit_id for request in self._open.values()):
             yield Broken("I-21", event.seq, f"{event.type} does not wait for what was asked for in its attempt")
+
+
+def _brought(payload: Payload) -> tuple[str, str]:
+    return payload["name"], payload["value_ref"]
 
 
 _WAITS = frozenset({"timer", "external"})
