@@ -16,7 +16,7 @@ from harness_core.kernel.commands import (
     RoleFailed,
     RoleSuspended,
 )
-from harness_core.kernel.context import Item, assemble
+from harness_core.kernel.context import assemble
 from harness_core.kernel.definition import StagePlan
 from harness_core.kernel.effects import Ask, CompilePlan, Effect, GatherContext, RunChild, RunRole, Validate
 from harness_core.kernel.state import OpenRequest, SessionState, Visit
@@ -24,15 +24,15 @@ from harness_hookspecs.artifact import ArtifactType, Narrows
 from harness_hookspecs.errors import HarnessError, NotFound, PluginError, Refused
 from harness_hookspecs.kit.canonical import canonical, digest
 from harness_hookspecs.kit.codec import dumps
-from harness_hookspecs.messages import Message, TextPart
 from harness_hookspecs.store import Store
 
 from .call_limits import CallLimit, first_limit
+from .context_items import STEERING, counted_items
 from .dispatcher import CallSite
 from .earlier_calls import Earlier, earlier_results
 from .gather import Gathered, GatherSite, gather
 from .journal import recorded_events
-from .model_handle import ModelEntry, counted_tokens
+from .model_handle import ModelEntry
 from .perform_ask import AskSite, ask
 from .perform_attempt import attempt
 from .perform_compile import CompileSite, compile_plan, schema_of_plans
@@ -45,9 +45,6 @@ from .session_parts import SessionParts
 from .surroundings import given_by
 
 __all__ = ["Performer"]
-
-CHARACTERS_PER_TOKEN = 4
-"""English text in the usual vocabularies; used, and named as an estimate, where a provider cannot count."""
 
 
 @attrs.define(eq=False)
@@ -98,7 +95,7 @@ class Performer:
         for fact in found:
             facts.update(fact.facts)
         entry = self.parts.models[stage.model.name]
-        items, counted_by = self._items(found, entry)
+        items, counted_by = counted_items([*self._steering(), *found], entry)
         pack = assemble(items, stage.context_tokens)
         schema = self._schema(stage, facts)
         stage_input = {
@@ -147,45 +144,17 @@ class Performer:
         text = self.services.loop.read_blob(self._state.created["text_ref"]).decode()
         return f"{stage.prompt}\n\n{text}" if stage.prompt else text
 
+    def _steering(self) -> list[Gathered]:
+        return [
+            Gathered(STEERING, "Instruction", text, 1, {"event": "steering.received"})
+            for text in self._visit()[0].steering
+        ]
+
     def _clean(self, fact: Gathered) -> Gathered:
         """A fact without the secrets: a file may have one in its name as well as in its text (D-18)."""
         hide = self.services.redactor
         title, text, source = hide.text(fact.title), hide.text(fact.text), hide.value(fact.source)
         return attrs.evolve(fact, title=title, text=text, source=source, facts=hide.value(fact.facts))
-
-    def _items(self, found: list[Gathered], entry: ModelEntry) -> tuple[list[Item], str]:
-        count, counted_by = self._counter(entry)
-        steering = [
-            Gathered("steering", "Instruction", text, 1, {"event": "steering.received"})
-            for text in self._visit()[0].steering
-        ]
-        items = []
-        for number, fact in enumerate([*steering, *found]):
-            text = fact.text
-            tokens = count(text)
-            if fact.max_tokens is not None and tokens > fact.max_tokens:
-                text = _cut(text, tokens, fact.max_tokens)
-                tokens = count(text)
-            pinned = fact.kind == "steering"
-            items.append(Item(f"i{number}", fact.kind, fact.title, text, tokens, fact.layer, pinned, fact.source))
-        return items, counted_by
-
-    def _counter(self, entry: ModelEntry) -> tuple[Callable[[str], int], str]:
-        counter = entry.counter
-        if counter is not None:
-
-            def counted(text: str) -> int | None:
-                message = Message(role="user", content=(TextPart(text=text),))
-                return counted_tokens(counter, [message], ())
-
-            frame = counted("") or 0  # what the chat template puts around any message: no item's own
-
-            def count(text: str) -> int:
-                found = counted(text)
-                return _estimate(text) if found is None else max(0, found - frame)
-
-            return count, f"provider {entry.provider_name}"
-        return _estimate, f"estimate: {CHARACTERS_PER_TOKEN} characters a token"
 
     def _schema(self, stage: StagePlan, facts: Mapping[str, Any]) -> Any:
         artifact = self.parts.artifacts[stage.artifact]
@@ -379,16 +348,6 @@ def _schema_of(artifact: ArtifactType, known: Mapping[str, Any]) -> Any:
         schema = artifact.narrow(schema, known) or schema
     dumps(schema)
     return schema
-
-
-def _estimate(text: str) -> int:
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
-
-
-def _cut(text: str, tokens: int, max_tokens: int) -> str:
-    """The beginning that fits, with a mark (D-22)."""
-    keep = max(0, len(text) * max_tokens // tokens - 24)
-    return f"{text[:keep]}\n[cut: {len(text) - keep} characters]"
 
 
 _PERFORM: dict[type, Callable[[Performer, Any], Command | None]] = {
