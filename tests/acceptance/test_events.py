@@ -9,7 +9,7 @@ import pytest
 from harness_core import Host
 from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.executor import MAX_EVENT_BYTES
-from tests.acceptance.test_workflows import MODELS, generate, plan_of, planned
+from tests.acceptance.test_workflows import MODELS, NAMES, generate, plan_of, planned
 from tests.reference import says
 
 
@@ -110,6 +110,33 @@ def test_what_is_delivered_again_under_its_id_counts_once(play: Any) -> None:
     session.host.deliver_event("@last", "paid", 2, delivery_id="invoice-8")
     assert session.resume()["failure"] is None
     assert session.host.deliver_event("@last", "paid", 2, delivery_id="invoice-8")["repeated"]  # also when all is over
+
+
+def test_each_branch_of_a_fan_out_has_one_of_what_is_delivered(play: Any) -> None:
+    fan = {
+        "items": "{{ input.names }}", "itemKey": "{{ item }}", "maxBranches": 5, "maxConcurrency": 5,
+        "failureMode": "all_settled", "fanIn": {"outputStep": "w"},
+    }  # fmt: skip
+    steps = [{"id": "each", "uses": "parallel", "with": fan, "steps": [wait(output={"mode": "text"})]}]
+    plan = plan_of(steps, {"text": "had {{ steps.each.output.map(b, b.output) }}"})
+    session = play(stages=planned(plan), models=MODELS)
+    parked = session.host.run(NAMES)
+    assert [one["name"] for one in parked["waiting"]] == ["paid"] * 3
+    for number in range(3):
+        session.host.deliver_event("@last", "paid", f"no {number}")
+    assert session.resume()["failure"] is None
+    assert all(f"no {number}".encode() in heard(session) for number in range(3))
+    replayed(session)
+
+
+def test_any_event_is_kept_while_a_plan_is_not_written_yet(play: Any) -> None:
+    workflow = {"description": "Waits.", "input": {"type": "object"}, "output": {"type": "object"}}
+    late = {"role": "worker", "executor": "workflow", "workflow": "waits", "on_success": "completed"}
+    first = {"role": "worker", "on_success": "late", "approvals": {"artifact": "required"}}
+    stages = {"initial": "first", "stages": {"first": first, "late": late}, "workflows": {"waits": workflow}}
+    session = play(says("x"), stages=stages, models=MODELS)
+    assert session.run()["status"] == "awaiting_approval"
+    assert not session.host.deliver_event("@last", "anything", 1)["waited_for"]
 
 
 @pytest.mark.parametrize(("name", "payload", "more", "code"), [
