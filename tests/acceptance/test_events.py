@@ -202,3 +202,27 @@ def test_a_wait_that_nothing_catches_fails_the_run_with_its_reason(play: Any) ->
     session = play(stages=planned(plan_of([wait("w", "paid", limit_ms=20)], {"text": "x"})), models=MODELS)
     failure = session.run()["failure"]
     assert (failure["code"], "within 0.02 s" in failure["message"]) == ("wait.timed_out", True)
+
+
+def test_a_surface_delivers_as_anybody_does_and_is_refused_alike(play: Any) -> None:
+    session = play(stages=planned(PAID), models=MODELS)
+    found = session.run()["id"]
+    body = {"name": "paid", "payload": {"amount": 1}, "by": "page"}
+    wrong: list[tuple[str, dict[str, Any], str]] = [
+        ("event:1", body, "command.malformed"),
+        (f"event:{found}:1", {**body, "name": "payed"}, "event.not_awaited"),
+        (f"event:{found}:1", {**body, "by": None}, "command.malformed"),
+        (f"event:{found}:1", {**body, "payload": "no amount"}, "validation.event"),
+    ]
+    for command_id, given, code in wrong:
+        with pytest.raises(HarnessError) as caught:
+            session.host.submit({"session": found, "id": command_id, "kind": "event", "body": given})
+        assert caught.value.code == code
+    row = session.host.submit({"session": found, "id": f"event:{found}:1", "kind": "event", "body": body})
+    assert row["body"]["name"] == "paid"
+    assert session.host.deliver_event(found, "paid", {"amount": 1}, delivery_id="1")["repeated"]
+    with pytest.raises(HarnessError) as caught:  # the id of a delivery is no other command's
+        steer = {"session": found, "id": f"event:{found}:2", "kind": "steer", "body": {"text": "x", "by": "y"}}
+        session.host.submit(steer)
+    assert caught.value.code == "command.malformed"
+    assert session.resume()["failure"] is None
