@@ -20,7 +20,7 @@ def _transaction(self: Writer, jobs: list[Any]) -> None:
     connection = self._connection
     if connection.in_transaction:
         connection.execute("COMMIT")
-    transaction = Transaction(connection)
+    transaction = Transaction(connection, self._places)
     connection.execute("BEGIN IMMEDIATE")
     for job in jobs:
         _attempt(job, transaction)

@@ -142,10 +142,8 @@ def test_a_commit_of_events_and_contents_looks_up_no_head_that_it_knows(host: Fa
     said: list[str] = []
 
     class Traced(SqliteDatabase):
-        def _connect(self) -> Any:
-            connection = super()._connect()
+        def _initialize_connection(self, connection: Any) -> None:
             connection.set_trace_callback(said.append)
-            return connection
 
     store = open_store(NORMAL, host, database=lambda uri: Traced(uri, uri=True, thread_safe=False))
     for seq in range(3):
