@@ -221,8 +221,8 @@ def test_a_surface_delivers_as_anybody_does_and_is_refused_alike(play: Any) -> N
     row = session.host.submit({"session": found, "id": f"event:{found}:1", "kind": "event", "body": body})
     assert row["body"]["name"] == "paid"
     assert session.host.deliver_event(found, "paid", {"amount": 1}, delivery_id="1")["repeated"]
+    steer = {"session": found, "id": f"event:{found}:2", "kind": "steer", "body": {"text": "x", "by": "y"}}
     with pytest.raises(HarnessError) as caught:  # the id of a delivery is no other command's
-        steer = {"session": found, "id": f"event:{found}:2", "kind": "steer", "body": {"text": "x", "by": "y"}}
         session.host.submit(steer)
     assert caught.value.code == "command.malformed"
     assert session.resume()["failure"] is None
