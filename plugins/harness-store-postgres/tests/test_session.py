@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-NEEDED = ("harness_provider_scripted", "harness_role_workflow", "harness_rules_cel", "harness_tool_effects")
+NEEDED = (
+    "harness_executor_workflow", "harness_provider_scripted", "harness_role_workflow", "harness_rules_cel",
+    "harness_tool_effects",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -55,6 +58,25 @@ def test_a_session_that_is_killed_goes_on_in_another_process_and_does_nothing_tw
     assert said(harness(site, "events", "verify", "@last"))
     assert log("SELECT count(*) > 20 FROM events") == [(True,)]
     assert not list(site.project.parent.rglob("harness.db"))
+
+
+@pytest.mark.inv("I-5")
+def test_what_another_process_delivers_is_had_once_over_a_kill(site: Any, log: Any) -> None:
+    from tests.acceptance.test_workflows import MODELS, plan_of, planned
+
+    waits = [{"id": name, "uses": "wait", "with": {"event": "paid"}} for name in ("a", "b")]
+    site.write("stages", planned(plan_of(waits, {"text": "{{ steps.a.output }} {{ steps.b.output }}"})))
+    site.write("models", MODELS)
+    assert harness(site, "run", "Go.").returncode == 10
+    for delivery_id in ("1", "1", "2"):
+        data = ("--data", json.dumps(f"no {delivery_id}"), "--id", delivery_id)
+        assert said(harness(site, "sessions", "deliver", "@last", "paid", *data))
+    killed = harness(site, "resume", "@last", failpoint="external.delivered:kill")
+    assert (killed.returncode, killed.stdout) == (-signal.SIGKILL, "")
+    assert said(harness(site, "resume", "@last"))["status"] == "completed"
+    assert said(harness(site, "events", "verify", "@last"))
+    assert log("SELECT count(*) FROM inbox WHERE taken_seq IS NOT NULL") == [(2,)]
+    assert said(harness(site, "replay", "@last", "--mode", "skip-inference"))["equal"]
 
 
 def test_the_doctor_says_whether_the_log_opens_and_makes_none(site: Any, schema: str, log: Any) -> None:
