@@ -56,9 +56,10 @@ def test_a_version_stays_as_it_was_registered_whatever_becomes_of_the_definition
     [version] = session.host.workflows()["versions"]
     name = version["workflow_version_id"]
     before = session.host.workflow_version(name)
-    session.site.write("stages", stages({"description": "Does jobs.", "output": {"type": "integer"}}))
-    session.reopen()
-    assert session.host.workflow_version(name)["plan"] == before["plan"]
-    again = session.host.wait(session.host.start_workflow(name, json.loads(GIVEN)))
-    assert again["status"] == "completed", again["failure"]
-    assert session.host.workflow_version(name)["plan"] == before["plan"]
+    for changed, status in (({"description": "Does jobs."}, "completed"), ({"output": {"type": "integer"}}, "failed")):
+        session.site.write("stages", stages(changed))
+        session.reopen()
+        again = session.host.wait(session.host.start_workflow(name, json.loads(GIVEN)))
+        assert again["status"] == status, again["failure"]
+        assert session.host.workflow_version(name)["plan"] == before["plan"]
+    assert "output schema is not that of jobs" in again["failure"]["message"]

@@ -383,7 +383,8 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
     assert not imported & {"pydantic", "yaml", "jsonschema_rs", "pluggy", "rich", "peewee", "pysqlite3", "orjson"}
 
 
-def test_a_list_of_sessions_makes_no_models_of_events(tmp_path: Path) -> None:
+def test_a_list_of_sessions_makes_no_models_of_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))  # of another's sessions one might be damaged, and is read then
     found = _python("-X", "importtime", *HARNESS, "sessions", "list", cwd=tmp_path)
     imported = {line.rpartition("|")[2].strip() for line in found.stderr.splitlines()}
     assert (found.returncode, found.stdout[:11]) == (0, "no sessions")
