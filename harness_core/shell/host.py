@@ -270,8 +270,9 @@ class Host:
         given = self._opened.redactor.value(given)  # it is kept as it stands, and not only as text
         document = self.check_plan(source, stage=stage)
         refuse_unsound(document)
-        opened = self._opened.running(document["plan"]["metadata"]["name"])
-        spec = spec_of_plan(document["plan"], given, self._parts(opened), stage=document["stage"])
+        plan = self._opened.redactor.value(document["plan"])
+        opened = self._opened.running(plan["metadata"]["name"])
+        spec = spec_of_plan(plan, given, self._parts(opened), stage=document["stage"])
         return self._start_spec(spec, opened, **options)
 
     def _start_spec(self, spec: Mapping[str, Any], opened: Opened, **options: Unpack[RunOptions]) -> str:

@@ -177,16 +177,6 @@ def test_what_a_person_says_is_posted_without_the_secrets_also_by_a_host_that_ru
     assert SECRET.encode() not in content
 
 
-def test_what_a_workflow_is_given_is_kept_and_sent_without_the_secrets(vault: Any, tmp_path: Path) -> None:
-    vault.site.write("stages", {**one_stage(), "workflows": {"jobs": {"input": True}}})
-    vault.site.write("harness", {})
-    vault.reopen()
-    vault.host.wait(vault.host.start_workflow("jobs", {"note": f"use {SECRET}"}))
-    content, seen = kept(vault), (tmp_path / "seen").read_text()
-    assert SECRET.encode() not in content and SECRET not in seen
-    assert MARK in content and "use [secret]" in seen
-
-
 @pytest.mark.inv("I-29")
 def test_a_value_that_settles_an_effect_is_posted_without_the_secrets(
     vault: Any, monkeypatch: pytest.MonkeyPatch

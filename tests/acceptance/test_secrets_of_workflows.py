@@ -106,6 +106,17 @@ WAYS: dict[str, tuple[Any, list[tuple[str, Any]]]] = {
 
 
 @pytest.mark.inv("I-29")
+def test_a_secret_in_a_plan_that_a_person_runs_is_in_nothing_that_is_kept(telling: Any) -> None:
+    session = telling(("now.", "done"))
+    plan = {**json.loads(planned(f"Do {SECRET} now.")), "permissions": {"models": ["scripted"], "tools": []}}
+    found = session.host.start_plan(json.dumps(plan).encode(), {"note": "x"})
+    assert session.host.wait(found)["status"] == "completed"
+    content = kept(session)
+    assert SECRET.encode() not in content
+    assert MARK in content
+
+
+@pytest.mark.inv("I-29")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_secret_of_a_workflow_is_in_nothing_that_is_kept_or_shown(
     telling: Any, way: str, capsys: pytest.CaptureFixture[str]
