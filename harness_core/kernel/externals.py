@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from harness_hookspecs.kit.canonical import canonical
@@ -22,6 +23,7 @@ DELIVERY: Final = "event"
 
 TIMED_OUT: Final = "wait.timed_out"
 """Code of a wait whose limit has passed."""
+
 
 def delivery(body: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What is recorded of a delivery, and its payload as content: a log says once what it brought."""
@@ -67,8 +69,8 @@ def hand_over(state: SessionState, still_asked: Callable[[], Collection[str]]) -
 def times_out(state: SessionState, request: OpenRequest) -> bool:
     """Whether the limit of a request ends it now: what was delivered before is given to it although it is late."""
     name = request.payload["name"]
-    served = len(state.kept.get(name, ()))
-    return request.effect_id not in [one.effect_id for one in _named(state, name)][:served]
+    served = islice(_named(state, name), len(state.kept.get(name, ())))  # none of ten thousand where nothing is kept
+    return request.effect_id not in [one.effect_id for one in served]
 
 
 def _named(state: SessionState, name: str) -> Iterator[OpenRequest]:
