@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .session import OwnedSession, SessionWorld
     from .session_parts import SessionParts
     from .trace import TraceSink
+    from .workflow_sessions import Site, Wanted
     from .workflow_versions import RegisteredVersions
 
 __all__ = ["AlreadyAnswered", "Answered", "Host"]
@@ -232,21 +233,11 @@ class Host:
             PluginError: Something bound is missing or broken.
             StoreError: The log cannot be written.
         """
-        from .workflow_start import ID_PREFIX, checked_goal, spec_of_version, spec_of_workflow
+        from .workflow_sessions import wanted_by_name
 
         self.config.require_trust()
-        chosen = checked_goal(goal, name)
-        given = self._opened.redactor.value(given)  # it is kept as it stands, and not only as text
-        if name.startswith(ID_PREFIX) and name not in self.config.stages.workflows:
-            version = self._versions().find(self.sessions(), name)
-            opened = self._opened.running(self._workflow_of(version))
-            spec = spec_of_version(version, given, self._parts(opened), self.store, opened.config)
-            if not accept_drift:
-                self._refuse_drift(version, spec, opened)
-        else:
-            opened = self._opened.running(name)
-            spec = spec_of_workflow(name, chosen, given, self._parts(opened), opened.config)
-        return self._start_spec(spec, opened, **options)
+        site = self._workflow_site()
+        return self._start_wanted(wanted_by_name(name, given, goal, site, accept_drift=accept_drift), options)
 
     def start_plan(
         self,
@@ -263,58 +254,35 @@ class Host:
             ValidationFailed: ``workflow.rejected`` with what ``check_plan`` finds; ``workflow.invalid_input``.
             HarnessError: As ``start_workflow``.
         """
-        from .plan_check import refuse_unsound
-        from .workflow_start import spec_of_plan
+        from .workflow_sessions import wanted_plan
 
         self.config.require_trust()
-        given = self._opened.redactor.value(given)  # it is kept as it stands, and not only as text
         document = self.check_plan(source, stage=stage)
-        refuse_unsound(document)
-        plan = self._opened.redactor.value(document["plan"])
-        opened = self._opened.running(plan["metadata"]["name"])
-        spec = spec_of_plan(plan, given, self._parts(opened), stage=document["stage"])
-        return self._start_spec(spec, opened, **options)
+        return self._start_wanted(wanted_plan(document, given, self._workflow_site()), options)
 
-    def _start_spec(self, spec: Mapping[str, Any], opened: Opened, **options: Unpack[RunOptions]) -> str:
-        from harness_hookspecs.kit.canonical import canonical
-
-        from .beginning import checked_request, start_command
-        from .workflow_parts import workflow_parts
+    def _start_wanted(self, wanted: Wanted, options: RunOptions) -> str:
+        from .beginning import start_command
+        from .workflow_sessions import request_of
         from .workflow_start import begun_with
 
-        seed = options.get("seed")
-        request = checked_request(
-            canonical(spec["input"]).decode(),
-            options.get("on_ask", "deny"),
-            options.get("budget"),
-            options.get("yolo", "off"),
-            int.from_bytes(self._ports.random.bytes(4), "big") if seed is None else seed,
-            person(options.get("by")),
-        )
-        session_id = self._ports.ids.uuid7()
-        parts = workflow_parts(self._parts(opened), spec, opened.parts)
-        session = self._new_session(session_id, parts, request)
-        self._begin(session, begun_with(start_command(session_id, request, opened), spec))
+        request, session_id = request_of(wanted, options, self._ports), self._ports.ids.uuid7()
+        session = self._new_session(session_id, wanted.parts, request)
+        self._begin(session, begun_with(start_command(session_id, request, wanted.opened), wanted.spec))
         return session_id
 
-    def _refuse_drift(self, version: Mapping[str, Any], spec: Mapping[str, Any], opened: Opened) -> None:
-        from .perform_compile import CompileSite, version_drift
-        from .workflow_parts import workflow_parts
+    def _workflow_site(self) -> Site:
+        from .workflow_sessions import Site
 
-        parts = workflow_parts(self._parts(opened), spec, opened.parts)
-        version_drift(version, CompileSite(parts, self._ports, self._opened.redactor, self.store.blob))
+        def find(name: str) -> Mapping[str, Any]:
+            return self._versions().find(self.sessions(), name)
+
+        return Site(self._opened, self.store, self._parts, find)
 
     def _versions(self) -> RegisteredVersions:
         from .workflow_versions import RegisteredVersions
 
         self._registered = self._registered or RegisteredVersions(self.store)
         return self._registered
-
-    def _workflow_of(self, version: Mapping[str, Any]) -> str:
-        """The workflow that a version was planned for, which its plan is named as."""
-        from harness_hookspecs.kit.canonical import read_canonical
-
-        return str(read_canonical(self.store.blob(version["plan_ref"]))["metadata"]["name"])
 
     def resume(
         self,

@@ -55,7 +55,8 @@ class RegisteredVersions:
         for session in sessions:
             for version, definition_ref in self._of(session):
                 known = found.setdefault(version["workflow_version_id"], _fresh(version, definition_ref))
-                if session["id"] not in [one["id"] for one in known["sessions"][-1:]]:  # what one registered comes together
+                latest = known["sessions"][-1:]  # all that a session has registered comes together
+                if session["id"] not in [one["id"] for one in latest]:
                     known["sessions"].append({name: session[name] for name in ("id", "status", "created_at")})
         return [*found.values()]
 
