@@ -183,7 +183,7 @@ class _RoleCall:
             raise recorder.fatal
         if recorder.closed is not None:  # the flag decides, whatever the role made of the exception (D-5)
             return self._suspended(recorder.closed)
-        error = recorder.ending(error)
+        error = recorder.ending(error) or self._too_late()
         if error is not None:
             return self._failed(fix_error(self._task, error))
         recorder.check_manifest()
@@ -191,6 +191,12 @@ class _RoleCall:
         if unused is not None:
             raise Diverged(f"the role no longer makes the call recorded at event {unused.seq}", seq=unused.seq)
         return self._returned(result)
+
+    def _too_late(self) -> HarnessError | None:
+        """What came when the time of the call was over is no result of it, whatever went on in spite of that."""
+        if self._services.cancel.reason != "timeout":
+            return None
+        return RoleError("the call ended when its time was over", code="role.timeout")
 
     def _run_bound(self) -> tuple[Any, HarnessError | None]:
         role = self._setup.role

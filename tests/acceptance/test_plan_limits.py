@@ -62,6 +62,14 @@ def test_a_step_that_takes_longer_than_its_time_fails_and_leads_where_its_failur
     assert ["Say step.timeout." in json.dumps(one) for one in asked] == [True]
 
 
+def test_what_a_step_gives_when_its_time_is_over_is_no_result_of_it(play: Any) -> None:
+    deaf = slow("a", seconds=0.6, timeoutMs=HURRY_MS)
+    deaf["with"]["args"]["deaf"] = True  # it goes on and succeeds, whoever tells it to stop
+    session = begun(play, [deaf])
+    assert ends(session)[:2] == ("failed", "step.timeout")
+    assert session.types().count("harness.tool_call.succeeded") == 1  # that it happened stays known
+
+
 def test_a_run_that_takes_longer_than_its_time_ends_whatever_catches_it_and_its_last_step_runs(play: Any) -> None:
     steps = [slow("a", onFailure={"to": "b"}, retry={"maxAttempts": 3}), slow("b"), generate("last", "Tidy up.")]
     session = begun(play, steps, "x", says("tidy"), limits={"timeoutMs": HURRY_MS}, **{"finally": "last"})
@@ -81,6 +89,12 @@ def test_a_run_that_is_done_in_time_waits_for_no_timer(play: Any) -> None:
     session = begun(play, [slow("a", seconds=0, timeoutMs=60_000)], limits={"timeoutMs": 3_600_000})
     assert ends(session)[0] == "completed"
     assert session.types().count("timer.cancelled") == 1
+
+
+def test_a_time_beyond_the_longest_timer_bounds_nothing(play: Any) -> None:
+    never = 2**53 - 1
+    steps = [slow("a", seconds=0, timeoutMs=never), fan(slow("b", seconds=0), timeoutMs=never)]
+    assert ends(begun(play, steps, limits={"timeoutMs": never, "maxTokens": never})) == ("completed", "", "")
 
 
 def test_the_time_of_a_fan_out_ends_its_branches_and_leads_where_its_failure_does(play: Any) -> None:

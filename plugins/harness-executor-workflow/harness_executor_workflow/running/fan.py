@@ -15,6 +15,7 @@ from harness_hookspecs.kit.canonical import canonical
 
 from .expressions import Meter
 from .held import hold, let_go
+from .limits import timer_of
 from .move import Frame, Move, new_level, put, step_state, taken
 from .program import Fan
 from .steps import error_of, fail, fail_level, give_up, stop_waiting, tell
@@ -39,7 +40,7 @@ def open_fan(move: Move, frame: Frame, step: str) -> None:
     state["fan"] = move.new(fan)
     if plan.limit_ms is not None and "limits" in move.state:
         where = {"path": path_of(frame, plan, state["visit"]), "visit": state["visit"]}
-        limit = {"id": ask_id(frame, plan, state, ".limit"), "kind": "timer", **where, "delay_ms": plan.limit_ms}
+        limit = {"id": ask_id(frame, plan, state, ".limit"), **where, **timer_of(plan.limit_ms)}
         state["limit"] = move.new(limit)
     move.agenda.append(("progress", frame, step))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from harness_hookspecs.executor import MAX_DELAY_MS
+
 from .move import Frame, Move
 
-__all__ = ["LIMIT", "begin_limit", "bounds_of", "max_calls", "stop_run"]
+__all__ = ["LIMIT", "begin_limit", "bounds_of", "max_calls", "stop_run", "timer_of"]
 
 LIMIT: Final = "#limit"
 """Of the timer of the run; no step has such a path."""
@@ -22,7 +24,12 @@ def begin_limit(move: Move) -> None:
     """Ask for the timer of a run whose time is bounded."""
     limit_ms = move.state.get("limits", {}).get("timeoutMs")
     if limit_ms is not None:
-        move.state["limit"] = {"id": LIMIT, "kind": "timer", "path": "", "visit": 0, "delay_ms": limit_ms}
+        move.state["limit"] = {"id": LIMIT, "path": "", "visit": 0, **timer_of(limit_ms)}
+
+
+def timer_of(limit_ms: int) -> dict[str, Any]:
+    """What asks for a timer; a limit beyond the longest that there is stands for that one, since nobody waits so long."""
+    return {"kind": "timer", "delay_ms": min(limit_ms, MAX_DELAY_MS)}
 
 
 def max_calls(move: Move) -> int | None:
