@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from harness_hookspecs.errors import (
@@ -20,6 +20,7 @@ from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.nearest import nearest
 
 from .posting import delivery_id_of, inbox_row
+from .replaying import fold_session
 
 if TYPE_CHECKING:
     from harness_core.kernel.state import SessionState
@@ -32,6 +33,8 @@ __all__ = ["Delivery", "delivered", "delivery_document", "post_delivery"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9._-]{0,99}")
 _ID: Final = re.compile(r"[!-~]{1,200}")
+_NAMED: Final = 20
+"""Of more events a plan's are not listed in a message."""
 
 
 class Delivery(NamedTuple):
@@ -81,7 +84,7 @@ def post_delivery(one: Delivery, state: SessionState, awaited: Awaited, store: S
     row = inbox_row("event", {"name": one.name, "payload": one.payload, "by": one.by}, redactor)
     stands = store.posted(command_id)
     if stands is None:
-        _check(one, state, awaited)
+        _check(one, state, awaited, store)
         store.post(state.session_id, command_id, row)
         stands = store.posted(command_id)
     assert stands is not None, "a row that was posted"
@@ -97,14 +100,12 @@ def _said(row: bytes) -> Any:
     return (body.get("name"), body.get("payload")) if isinstance(body, Mapping) else None
 
 
-def _check(one: Delivery, state: SessionState, awaited: Awaited) -> None:
+def _check(one: Delivery, state: SessionState, awaited: Awaited, store: Store) -> None:
     name = state.session_id[-8:]
     if state.final:
         raise IllegalMove(f"session {name} is {state.status}; nothing can be delivered to it", code="state.final")
     if awaited.knows_all and one.name not in awaited.contracts:
-        near = nearest(one.name, awaited.contracts)
-        known = ", ".join(awaited.contracts) or "none"
-        hint = f'did you mean "{near}"?' if near else f"events that its plans wait for: {known}"
+        hint = _elsewhere(one.name, state, store) or _other_name(one.name, awaited)
         raise NotFound(f"no step of session {name} waits for the event {one.name}", code="event.not_awaited", hint=hint)
     from harness_hookspecs.kit.step_output import held
 
@@ -119,6 +120,32 @@ def _check(one: Delivery, state: SessionState, awaited: Awaited) -> None:
     first = faults[0]
     said = f"what is delivered as {one.name} is not what the step that waits for it promises: {first.message}"
     raise ValidationFailed(said, code="validation.event", findings=first.facts["findings"])
+
+
+def _elsewhere(name: str, state: SessionState, store: Store) -> str | None:
+    """Which sessions below wait for it: who asked the upper one for a thing may not know that it has any."""
+    found = [child_id[-8:] for child_id in _waiting_below(name, state, store)]
+    return f"deliver it to who waits for it below: {', '.join(found)}" if found else None
+
+
+def _waiting_below(name: str, state: SessionState, store: Store) -> Iterator[str]:
+    for child in state.children.values():
+        child_id = child.payload["child_id"]
+        if store.head(f"session:{child_id}").seq:  # else it has not begun
+            below = fold_session(store, child_id)
+            if any(one.payload["name"] == name for one in below.externals.values()):
+                yield child_id
+            yield from _waiting_below(name, below, store)
+
+
+def _other_name(name: str, awaited: Awaited) -> str:
+    near = nearest(name, awaited.contracts)
+    return f'did you mean "{near}"?' if near else f"events that its plans wait for: {_some(awaited.contracts)}"
+
+
+def _some(names: Collection[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join([*names][:_NAMED]) + more if names else "none"
 
 
 def delivery_document(one: Delivery, session_id: str, *, repeated: bool, waits: bool) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from harness_core import Host
 from harness_hookspecs.errors import HarnessError
 from harness_hookspecs.executor import MAX_EVENT_BYTES
 from tests.acceptance.test_workflows import MODELS, NAMES, generate, plan_of, planned
+from tests.orchestra import PLAN, chief, lead, planner, start
 from tests.reference import says
 
 
@@ -226,3 +227,15 @@ def test_a_surface_delivers_as_anybody_does_and_is_refused_alike(play: Any) -> N
         session.host.submit(steer)
     assert caught.value.code == "command.malformed"
     assert session.resume()["failure"] is None
+
+
+def test_who_asks_an_upper_session_for_what_one_below_waits_for_is_told_which(play: Any) -> None:
+    plan = {**PLAN, "steps": [wait(), {**PLAN["steps"][0], "needs": ["w"]}]}
+    session = play(planner(plan), chief(1, start("a")), stages=lead(), models=MODELS)
+    parked = session.run()
+    assert [one["kind"] for one in parked["waiting"]] == ["child"]
+    [child] = [one["id"] for one in session.host.sessions() if one["parent_id"] == parked["id"]]
+    with pytest.raises(HarnessError) as caught:
+        session.host.deliver_event(parked["id"], "paid", 1)
+    assert (caught.value.code, child[-8:] in caught.value.hint) == ("event.not_awaited", True)
+    assert session.host.deliver_event(child, "paid", 1)["waited_for"]
