@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from harness_hookspecs.errors import (
@@ -19,7 +20,7 @@ from harness_hookspecs.kit.canonical import canonical
 from harness_hookspecs.kit.codec import loads_trusted
 from harness_hookspecs.kit.nearest import nearest
 
-from .posting import delivery_id_of, inbox_row
+from .posting import delivery_id_of, inbox_row, said
 from .replaying import fold_session
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from .awaited import Awaited
     from .redaction import Redactor
 
-__all__ = ["Delivery", "delivered", "delivery_document", "post_delivery"]
+__all__ = ["Delivery", "delivered", "delivery_document", "is_waited_for", "post_delivery"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9._-]{0,99}")
 _ID: Final = re.compile(r"[!-~]{1,200}")
@@ -118,8 +119,8 @@ def _check(one: Delivery, state: SessionState, awaited: Awaited, store: Store) -
         except RoleError as error:
             faults.append(error)
     first = faults[0]
-    said = f"what is delivered as {one.name} is not what the step that waits for it promises: {first.message}"
-    raise ValidationFailed(said, code="validation.event", findings=first.facts["findings"])
+    message = f"what is delivered as {one.name} is not what the step that waits for it promises: {first.message}"
+    raise ValidationFailed(message, code="validation.event", findings=first.facts["findings"])
 
 
 def _elsewhere(name: str, state: SessionState, store: Store) -> str | None:
@@ -146,6 +147,21 @@ def _other_name(name: str, awaited: Awaited) -> str:
 def _some(names: Collection[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join([*names][:_NAMED]) + more if names else "none"
+
+
+def is_waited_for(one: Delivery, state: SessionState, store: Store) -> bool:
+    """Whether a step waits that has it: those that are open get what was delivered before it first."""
+    own_id = delivery_id_of(state.session_id, one.delivery_id)
+    rows = store.take(state.session_id)
+    before = [*takewhile(lambda row: row.command_id != own_id, rows)]
+    on_their_way = sum(_is_of(row, one.name) for row in before) if len(before) < len(rows) else 0
+    waiting = sum(open_one.payload["name"] == one.name for open_one in state.externals.values())
+    return waiting > on_their_way + len(state.kept.get(one.name, ()))
+
+
+def _is_of(row: Posted, name: str) -> bool:
+    kind, body = said(row)
+    return kind == "event" and isinstance(body, Mapping) and body.get("name") == name
 
 
 def delivery_document(one: Delivery, session_id: str, *, repeated: bool, waits: bool) -> dict[str, Any]:

@@ -553,7 +553,7 @@ class Host:
                 ended.
         """
         from .awaited import awaited_in
-        from .delivering import delivered, delivery_document, post_delivery
+        from .delivering import delivered, delivery_document, is_waited_for, post_delivery
         from .posting import delivery_id_of
         from .replaying import fold_session
 
@@ -563,8 +563,8 @@ class Host:
         state = fold_session(self.store, found)
         repeated = self.store.posted(delivery_id_of(found, one.delivery_id)) is not None
         post_delivery(one, state, awaited_in(state, self.store), self.store, self._opened.redactor)
+        waits = is_waited_for(one, state, self.store)
         self._nudge(found)
-        waits = any(open_one.payload["name"] == name for open_one in state.externals.values())
         return freeze(delivery_document(one, found, repeated=repeated, waits=waits))  # type: ignore[no-any-return]
 
     def submit(self, command: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -239,3 +239,10 @@ def test_who_asks_an_upper_session_for_what_one_below_waits_for_is_told_which(pl
         session.host.deliver_event(parked["id"], "paid", 1)
     assert (caught.value.code, child[-8:] in caught.value.hint) == ("event.not_awaited", True)
     assert session.host.deliver_event(child, "paid", 1)["waited_for"]
+
+
+def test_a_delivery_beyond_what_waits_is_said_to_be_kept(play: Any) -> None:
+    steps = [wait("a"), wait("b")]
+    session = play(stages=planned(plan_of(steps, {"text": "{{ steps.b.output }}"})), models=MODELS)
+    session.run()
+    assert [session.host.deliver_event("@last", "paid", text)["waited_for"] for text in "xyz"] == [True, True, False]
