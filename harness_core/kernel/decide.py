@@ -271,7 +271,7 @@ def _reserve(command: Record, state: SessionState, definition: Definition) -> De
     tokens = command.reserve_tokens or 0
     spent = exhausted_by(state, definition.limits, wanted_tokens=tokens, elapsed_seconds=command.elapsed_seconds)
     refs = {"role_call_id": command.role_call_id}
-    beyond = beyond_plan(state, command.role_call_id, tokens)
+    beyond = beyond_plan(state, command.role_call_id, tokens, command.results)
     if beyond is not None:
         return Decision(command.results, command.blobs, reply=Refusal("limit", beyond))
     if spent is not None:

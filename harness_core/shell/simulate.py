@@ -169,12 +169,14 @@ class _Simulation:
         return self._begin_role(event) or self._answer_without_facts()
 
     def _cut_off(self, event: Event) -> bool:
-        """Have a role call end whose time was over; how far it would have come is the clock's word."""
+        """Have a role call end that reached a limit: how far it came in its time is the clock's word, and what the calls
+        beside it had used when it asked for tokens is recorded nowhere else.
+        """
         role_call_id = event.refs.get("role_call_id", "")
         if event.type not in ("harness.session.failed", "role.failed"):
             return False
         failed = next(self.record.ahead(role_call_id, "role.failed"), None)
-        if failed is None or failed.payload["error"].get("code") not in TIME_LIMITS:
+        if failed is None or failed.payload["error"].get("code") not in {*TIME_LIMITS, "limits.max_tokens"}:
             return False
         if (run := self._runs.get(role_call_id)) is not None:
             run.alive = False

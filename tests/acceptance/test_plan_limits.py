@@ -132,6 +132,14 @@ def test_what_a_call_used_that_nobody_knows_counts_with_all_that_was_reserved(pl
     assert ends(begun(play, steps, "x", *replies, limits={"maxTokens": 2_000}))[1] == "limits.max_tokens"
 
 
+def test_what_the_last_turn_reserved_and_did_not_use_is_left_for_the_next(play: Any) -> None:
+    reply = {"when": {"contains": "One."}, "text": "no JSON", "usage": {"input_tokens": 90, "output_tokens": 10}}
+    step = generate("a", "One.", output={"mode": "json"})  # another turn tells the model what is wrong
+    session = begun(play, [step], "x", reply, limits={"maxTokens": 1_800})
+    assert ends(session)[1] == "artifact.invalid_after_retries"
+    assert len(called(session)) == 3
+
+
 def test_what_the_definition_of_a_workflow_says_is_kept_where_its_plan_says_nothing(play: Any) -> None:
     definition = {"limits": {"timeoutMs": 50, "maxTokens": 7}}
     from harness_executor_workflow.stage import limits_of
