@@ -145,10 +145,11 @@ def plan(ctx: click.Context, /, name: str, **given: Any) -> int:
 @click.option("--accept-drift", is_flag=True, help="Run the version with the tools, models and engines of now.")
 @_running
 def run(ctx: click.Context, /, name: str | None, file: Path | None, **given: Any) -> int:
-    """Run a version or a plan on an input, or plan and run a workflow.
+    """Run a version, a workflow or a plan on an input.
 
-    VERSION is its id or the beginning of it; one whose tools, models or engines have changed since is refused, with
-    what has changed. A plan in a file is checked as by check, registered, and run. Exits as for run.
+    NAME is that of a workflow, for which a plan is written first. VERSION is its id or the beginning of it; one whose
+    tools, models or engines have changed since is refused, with what has changed. A plan in a file is checked as by
+    check, registered, and run. Exits as for run.
     """
     if (name is None) == (file is None):
         raise usage_error("say what runs: a version, the name of a workflow, or --plan FILE, and one of them")

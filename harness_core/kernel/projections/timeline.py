@@ -231,16 +231,16 @@ def _timer(payload: Payload, place: Place) -> Said:
 
 
 def _own_step(payload: Payload, place: Place) -> Said:
-    """Of the runtime's own; what a role runs is told by its calls."""
+    """Of the runtime's own, which the place names; what a role runs is told by its calls."""
     again = f", attempt {payload['attempt']}" if payload.get("attempt", 1) > 1 else ""
-    return (".", f"{place.stage}: {payload['stepPath']} begins{again}") if "requestId" in payload else None
+    return (".", f"{place.stage}: begins{again}") if "requestId" in payload else None
 
 
 def _own_step_done(payload: Payload, place: Place) -> Said:
     if (ended := payload.get("branches")) is None:
         return None
     failed = f", {ended['failed']} failed" if ended["failed"] else ""
-    return "+", f"{place.stage}: {payload['stepPath']} is done: {ended['completed']} branches completed{failed}"
+    return "+", f"{place.stage}: done: {ended['completed']} branches completed{failed}"
 
 
 def _external(payload: Payload, place: Place) -> Said:
