@@ -22,7 +22,7 @@ from .definitions import ORCHESTRATES
 from .parts import Need, Part, Parts
 from .plugins.catalogue import Catalogue, Provider
 
-__all__ = ["listed_workflows", "with_offered"]
+__all__ = ["is_promised", "listed_workflows", "with_offered"]
 
 _KIND: Final = "workflow"
 _MEANT: Final = ("ok", "doubled", "broken")
@@ -51,6 +51,11 @@ def with_offered(
     six = attrs.evolve(config.six, stages=stages)
     origins = dict(entry for part in found.values() for entry in _origins(part))
     return attrs.evolve(config, six=six, digest=digest_of(six), origins={**config.origins, **origins})
+
+
+def is_promised(name: str, catalogue: Catalogue) -> bool:
+    """Whether any installed plugin promises a workflow of that name."""
+    return any(one.provided.name == name for one in _promised(catalogue))
 
 
 def _promised(catalogue: Catalogue) -> list[Provider]:

@@ -78,14 +78,17 @@ class Opened:
             ConfigError: As ``with_offered``.
             PluginError: Likewise.
         """
-        if workflow not in self._running:
-            from .offered_workflows import with_offered  # with all that says what a workflow is
+        if workflow in self._running:
+            return self._running[workflow]
+        from .offered_workflows import is_promised, with_offered  # with all that says what a workflow is
 
-            config = with_offered(self.config, self.catalogue, self.parts, begun_for=workflow)
-            found = self if config is self.config else copy(self)
-            found.config = config
-            self._running[workflow] = found
-        return self._running[workflow]
+        if workflow is not None and not is_promised(workflow, self.catalogue):  # plans may have any name
+            return self.running()
+        config = with_offered(self.config, self.catalogue, self.parts, begun_for=workflow)
+        found = self if config is self.config else copy(self)
+        found.config = config
+        self._running[workflow] = found
+        return found
 
     def disagreements(self) -> list[HarnessError]:
         """All that is written down and would stop a session or be left out of one (``Assembly.disagreements``)."""
