@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from harness_executor_workflow.stage import limits_of
+from harness_hookspecs.workflow import Workflow
 from tests.reference import says
 
 from .test_workflows import MODELS, generate, plan_of, planned
@@ -140,10 +142,7 @@ def test_what_the_last_turn_reserved_and_did_not_use_is_left_for_the_next(play: 
     assert len(called(session)) == 3
 
 
-def test_what_the_definition_of_a_workflow_says_is_kept_where_its_plan_says_nothing(play: Any) -> None:
+def test_of_a_limit_of_the_plan_and_one_of_its_workflow_the_lower_is_kept() -> None:
     definition = {"limits": {"timeoutMs": 50, "maxTokens": 7}}
-    from harness_executor_workflow.stage import limits_of
-    from harness_hookspecs.workflow import Workflow
-
     plan = Workflow.from_wire(plan_of([generate("a", "x")], "x", limits={"timeoutMs": 60, "maxStepExecutions": 3}))
     assert limits_of(plan, definition) == {"timeoutMs": 50, "maxTokens": 7, "maxStepExecutions": 3}

@@ -108,6 +108,7 @@ WAYS: dict[str, tuple[Any, list[tuple[str, Any]]]] = {
 @pytest.mark.inv("I-29")
 def test_a_secret_in_a_plan_that_a_person_runs_is_in_nothing_that_is_kept(telling: Any) -> None:
     session = telling(("now.", "done"))
+    session.reopen()
     plan = {**json.loads(planned(f"Do {SECRET} now.")), "permissions": {"models": ["scripted"], "tools": []}}
     found = session.host.start_plan(json.dumps(plan).encode(), {"note": "x"})
     assert session.host.wait(found)["status"] == "completed"
