@@ -40,17 +40,18 @@ class Awaited:
 
 
 def awaited_in(state: SessionState, store: Store) -> Awaited:
-    """What the plans of a session wait for: of its configuration, of what it was begun with and of its log."""
+    """What the plans of a session wait for: of what it was begun with, else of its configuration, and of its log."""
     events = [*store.read(f"session:{state.session_id}")]
     plans, knows_all = list[Any](), True
     spec = state.created.get("workflow_ref")
-    if spec is not None:
+    if spec is not None:  # of the stages it has none
         plans = [read_canonical(store.blob(spec)).get("plan")]
         knows_all = plans != [None]
-    with suppress(NotFound):  # it died before it recorded one
-        stages = recorded_config(store, state.session_id, events).stages.stages.values()
-        plans += [one.plan for one in stages]
-        knows_all = knows_all and not any(map(_may_have_others, stages))
+    else:
+        with suppress(NotFound):  # it died before it recorded one
+            stages = recorded_config(store, state.session_id, events).stages.stages.values()
+            plans = [one.plan for one in stages]
+            knows_all = not any(map(_may_have_others, stages))
     plans += [_plan(payload_of(one), store) for one in events if one.type == "workflow.version_registered"]
     contracts: dict[str, list[StepOutput | None]] = {}
     for name, contract in (found for plan in plans for found in _waits(plan)):

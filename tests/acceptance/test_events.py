@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -138,6 +139,18 @@ def test_any_event_is_kept_while_a_plan_is_not_written_yet(play: Any) -> None:
     session = play(says("x"), stages=stages, models=MODELS)
     assert session.run()["status"] == "awaiting_approval"
     assert not session.host.deliver_event("@last", "anything", 1)["waited_for"]
+
+
+def test_what_stages_may_wait_for_is_nothing_to_a_plan_that_is_run_by_itself(play: Any) -> None:
+    late = {"role": "worker", "executor": "workflow", "workflow": "waits", "on_success": "completed"}
+    stages = {"initial": "late", "stages": {"late": late}, "workflows": {"waits": {"input": True}}}
+    session = play(stages=stages, models=MODELS)
+    found = session.host.start_plan(json.dumps(PAID).encode(), {})
+    assert session.host.wait(found)["waiting"]
+    with pytest.raises(HarnessError) as caught:
+        session.host.deliver_event(found, "payed", {"amount": 1})
+    assert caught.value.code == "event.not_awaited"
+    assert session.host.deliver_event(found, "paid", {"amount": 1})["waited_for"]
 
 
 @pytest.mark.parametrize(("name", "payload", "more", "code"), [
