@@ -43,6 +43,7 @@ class Answers:
         lost: Whether a call was made that has no end.
         shown: Whether what is not recorded is written, so that the difference is seen.
         granted: The approvals of calls that wait to be started, by where they are.
+        cut: Ends the role call amid what it computes; ``None`` for one that ended by itself.
     """
 
     record: Record
@@ -56,6 +57,12 @@ class Answers:
     lost: bool = False
     shown: bool = False
     granted: dict[int, str] = attrs.field(factory=dict)
+    cut: Callable[[], None] | None = None
+
+    def answered(self) -> None:
+        """Cut the role call off where it made no further call: what it computed then might take for ever here."""
+        if self.cut is not None and not self.record.calls_ahead(self.role_call_id):
+            self.cut()
 
     def end_of(self, intent: Event | None) -> Event:
         """How a call ended.
@@ -230,6 +237,7 @@ class RecordedTools:
     def execute(self, name: str, args: Mapping[str, Any], ctx: ToolContext) -> ToolResult:
         """The recorded result, or the recorded failure raised."""
         end = self._answers.end_of(self._answers.record.tool_call(ctx.key))
+        self._answers.answered()
         if end.type == "harness.tool_call.failed":
             raise error_told(end.payload["error"])
         if "resultRef" in end.payload:

@@ -197,6 +197,10 @@ class Record:
         first = bisect_right(of_type, self.seq, key=_seq_of)
         return (of_type[at] for at in range(first, len(of_type)))
 
+    def calls_ahead(self, role_call_id: str) -> bool:
+        """Whether a role call is still to make, or to ask for, a call of its own."""
+        return any(True for name in _MOVES for _ in self.ahead(role_call_id, name))
+
     def ahead_in_run(self, role_call_id: str, event_type: str) -> Iterator[Event]:
         """The same until the role call is suspended: what is asked then and stands behind that was refused here."""
         suspends = next(self.ahead(role_call_id, "role.suspended"), None)

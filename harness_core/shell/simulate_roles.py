@@ -65,6 +65,9 @@ class SimulatedRoles:
         late = _ended_by_time(call.answers)
         if late is not None and not call.answers.record.has_begun(call.answers.role_call_id):
             return late  # its time was over before it began
+        if late is not None:
+            call.answers.cut = lambda: call.cancel.cancel("timeout")
+            call.answers.answered()
         setup = _answered(performer.role_setup(request, role), call.answers)
         outcome = run_role(request, setup, services=services, prior=recorded_events(request, store, stream))
         if late is not None and isinstance(outcome, RoleFailed):

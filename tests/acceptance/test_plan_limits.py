@@ -87,6 +87,20 @@ def test_a_run_whose_time_is_over_while_it_only_waits_ends(play: Any) -> None:
     assert ends(begun(play, [wait], limits={"timeoutMs": HURRY_MS}))[1] == "limits.timeout"
 
 
+@pytest.mark.parametrize("before", ["", "await tools.effects_keyed(note='one')"])
+def test_code_that_the_time_of_its_run_ended_is_not_run_without_end_in_a_replay(play: Any, before: str) -> None:
+    lines = ["async def main(input, tools):", *([f"  {before}"] if before else ()), "  while True:", "    pass"]
+    settings = {"language": "python", "engine": "monty", "source": "\n".join(lines)}
+    if before:
+        settings["tools"] = ["effects_keyed"]
+    step = {"id": "a", "uses": "code.run", "with": settings, "output": {"mode": "json"}}
+    permissions = {"models": [], "tools": ["effects_keyed"]}
+    plan = plan_of([step], {"text": "x"}, limits={"timeoutMs": 400}, permissions=permissions)
+    session = play(stages=planned(plan, allowed_tools=["effects"]), models=MODELS)
+    assert ends(session)[1] == "limits.timeout"
+    assert session.types().count("harness.tool_call.succeeded") == bool(before)
+
+
 def test_a_run_that_is_done_in_time_waits_for_no_timer(play: Any) -> None:
     session = begun(play, [slow("a", seconds=0, timeoutMs=60_000)], limits={"timeoutMs": 3_600_000})
     assert ends(session)[0] == "completed"
