@@ -156,7 +156,7 @@ def is_waited_for(one: Delivery, state: SessionState, store: Store) -> bool:
     before = [*takewhile(lambda row: row.command_id != own_id, rows)]
     on_their_way = sum(_is_of(row, one.name) for row in before) if len(before) < len(rows) else 0
     waiting = sum(open_one.payload["name"] == one.name for open_one in state.externals.values())
-    return waiting > on_their_way + len(state.kept.get(one.name, ()))
+    return bool(waiting > on_their_way + len(state.kept.get(one.name, ())))
 
 
 def _is_of(row: Posted, name: str) -> bool:

@@ -169,8 +169,8 @@ class _Simulation:
         return self._begin_role(event) or self._answer_without_facts()
 
     def _cut_off(self, event: Event) -> bool:
-        """Have a role call end that reached a limit: how far it came in its time is the clock's word, and what the calls
-        beside it had used when it asked for tokens is recorded nowhere else.
+        """Have a role call end that reached a limit: how far it came in its time is the clock's word, and what the
+        calls beside it had used when it asked for tokens is recorded nowhere else.
         """
         role_call_id = event.refs.get("role_call_id", "")
         if event.type not in ("harness.session.failed", "role.failed"):

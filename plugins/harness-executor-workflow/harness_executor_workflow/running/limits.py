@@ -28,7 +28,7 @@ def begin_limit(move: Move) -> None:
 
 
 def timer_of(limit_ms: int) -> dict[str, Any]:
-    """What asks for a timer; a limit beyond the longest that there is stands for that one, since nobody waits so long."""
+    """What asks for a timer; one beyond the longest that there is stands for that, since nobody waits so long."""
     return {"kind": "timer", "delay_ms": min(limit_ms, MAX_DELAY_MS)}
 
 
