@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
 
 from harness_hookspecs.workflow_definition import WorkflowDefinition
 
@@ -32,9 +33,13 @@ def check_references(
     return [*_models(models), *_stages(harness, models, stages, offered), *defined, *_personas(models, stages.roles)]
 
 
+_DEFINED: Final = {"workflow": "workflows of stages.yaml defines one, or a plugin, which may not be installed here"}
+"""Where to look for what is missing and nothing like it is known."""
+
+
 def _unknown(path: ConfigPath, what: str, name: str, known: Iterable[str]) -> Finding:
     names = sorted(known)
-    hint = nearest(name, names) or (f"known: {', '.join(names)}" if names else None)
+    hint = nearest(name, names) or (f"known: {', '.join(names)}" if names else _DEFINED.get(what))
     return path, Problem("config.unknown_name", f'there is no {what} "{name}"', hint=hint)
 
 

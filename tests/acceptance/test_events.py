@@ -250,7 +250,7 @@ def test_who_asks_an_upper_session_for_what_one_below_waits_for_is_told_which(pl
     [child] = [one["id"] for one in session.host.sessions() if one["parent_id"] == parked["id"]]
     with pytest.raises(HarnessError) as caught:
         session.host.deliver_event(parked["id"], "paid", 1)
-    assert (caught.value.code, child[-8:] in caught.value.hint) == ("event.not_awaited", True)
+    assert (caught.value.code, child[-8:] in str(caught.value.hint)) == ("event.not_awaited", True)
     assert session.host.deliver_event(child, "paid", 1)["waited_for"]
 
 

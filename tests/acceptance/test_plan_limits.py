@@ -90,7 +90,7 @@ def test_a_run_whose_time_is_over_while_it_only_waits_ends(play: Any) -> None:
 @pytest.mark.parametrize("before", ["", "await tools.effects_keyed(note='one')"])
 def test_code_that_the_time_of_its_run_ended_is_not_run_without_end_in_a_replay(play: Any, before: str) -> None:
     lines = ["async def main(input, tools):", *([f"  {before}"] if before else ()), "  while True:", "    pass"]
-    settings = {"language": "python", "engine": "monty", "source": "\n".join(lines)}
+    settings: dict[str, Any] = {"language": "python", "engine": "monty", "source": "\n".join(lines)}
     if before:
         settings["tools"] = ["effects_keyed"]
     step = {"id": "a", "uses": "code.run", "with": settings, "output": {"mode": "json"}}

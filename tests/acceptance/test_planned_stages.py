@@ -101,6 +101,13 @@ def test_a_stage_whose_plan_nobody_can_write_says_why_before_anything_runs(
     assert "stages.yaml" in str(caught.value.where)
 
 
+def test_a_stage_that_names_a_workflow_of_no_installed_plugin_says_where_one_is_defined(play: Any) -> None:
+    with pytest.raises(HarnessError) as caught:
+        play(says("unused"), stages={**stages(workflow="gone"), "workflows": {}}).host.run(GIVEN)
+    assert caught.value.code == "config.unknown_name"
+    assert "a plugin, which may not be installed" in str(caught.value.hint)
+
+
 SKETCH = {"steps": [{"id": "work", "uses": "ai.generate", "prompt": "Do the job now.", "inputs": ["input.note"]}]}
 
 
